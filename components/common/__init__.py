@@ -1,0 +1,1 @@
+"""What several steps share: the project, the store's layout, step records, the promotion log."""

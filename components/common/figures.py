@@ -1,0 +1,227 @@
+"""What each step says in numbers: the contract between the steps, `run.json` and the report.
+
+Every step fills one of these into the `figures` of its record; the report reads nothing else.
+Losses and metrics are means over rows. Times are seconds, instants are UTC in ISO 8601.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Figures(BaseModel):
+    """Base of all figures."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class DataObject(Figures):
+    """One object of a snapshot."""
+
+    key: str
+    size: int
+    version: str
+    sha256: str
+    rows: int
+    new: bool = False  # not in the snapshot before this one
+
+
+class Provenance(Figures):
+    """What is needed to run the same again."""
+
+    code_digest: str
+    config_digest: str
+    commit: str
+    dirty: bool | None
+    image_digest: str
+    python: str
+    packages: dict[str, str]
+    config: dict[str, Any]
+
+
+class SnapshotFigures(Figures):
+    digest: str
+    source: str
+    rows: int
+    objects: list[DataObject]
+    decision: Literal["train", "nothing_new"]
+    same_key_run: str = ""  # the run that already finished with this key
+    provenance: Provenance
+
+
+class Expectation(Figures):
+    """One expectation of the suite and what was seen."""
+
+    name: str
+    column: str
+    severity: str
+    success: bool
+    expected: str
+    observed: str
+
+
+class ColumnDrift(Figures):
+    """How one column moved since the champion's training data."""
+
+    column: str
+    psi: float  # population stability index; above 0.1 is worth a look, above 0.25 is large
+    now: str  # mean, or the most frequent category
+    before: str
+    null_now: float
+    null_before: float
+
+
+class Leak(Figures):
+    """A feature that alone ranks the labels suspiciously well."""
+
+    column: str
+    auc: float
+
+
+class ValidateFigures(Figures):
+    rows: int
+    quarantined: dict[str, int]
+    expectations: list[Expectation]
+    warnings: int
+    reference: str  # what drift is measured against; empty: nothing to compare with
+    drift: list[ColumnDrift]
+    leaks: list[Leak]
+
+
+class Part(Figures):
+    """Train, validation or holdout."""
+
+    rows: int
+    start: str
+    end: str
+    positive_rate: float
+
+
+class SplitFigures(Figures):
+    parts: dict[str, Part]
+    unlabelled: int
+    rule: str
+    proof: list[str]
+
+
+class Check(Figures):
+    """One sanity check of the training code."""
+
+    name: str
+    verdict: Literal["pass", "warn", "fail", "skipped"]
+    measured: float | None
+    limit: float | None
+    message: str
+
+
+class CheckFigures(Figures):
+    checks: list[Check]
+    curves: dict[str, list[tuple[int, float]]]  # loss by step
+
+
+class BaselineFigures(Figures):
+    validation: dict[str, dict[str, float]]  # baseline -> metric -> value
+
+
+class TrainPoint(Figures):
+    step: int
+    loss: float
+    lr: float
+    gradient_norm: float
+    samples_per_second: float
+
+
+class EvaluationPoint(Figures):
+    step: int
+    metrics: dict[str, float]
+
+
+class TrainFigures(Figures):
+    parameters: int
+    steps: int
+    samples: int
+    epochs: float
+    processes: int
+    device: str
+    precision: str
+    resumed_from: int  # the step it went on from; 0: started afresh
+    skipped_steps: int
+    stop_reason: str
+    samples_per_second: float
+    curve: list[TrainPoint]
+    evaluations: list[EvaluationPoint]
+    checkpoints: list[int]  # steps of the checkpoints that are kept
+    damaged: list[str]  # checkpoints that were passed over, and why
+
+
+class Candidate(Figures):
+    """One checkpoint on the whole validation split."""
+
+    step: int
+    metrics: dict[str, float]
+    low: float
+    high: float
+
+
+class SelectFigures(Figures):
+    metric: str
+    rule: str
+    candidates: list[Candidate]
+    chosen: int
+    damaged: list[str]
+
+
+class Comparison(Figures):
+    """Paired difference on the holdout: other minus challenger, so above 0 the challenger wins."""
+
+    against: str
+    difference: float
+    low: float
+    high: float
+    noise: float  # retraining noise that is inside the interval
+    clusters: int
+
+
+class Gate(Figures):
+    """One gate of the decision. `unsure` holds back just as `fail` does, and says so."""
+
+    name: str
+    outcome: Literal["pass", "fail", "unsure", "skipped"]
+    observed: str
+    threshold: str
+    message: str
+
+
+class ReliabilityBin(Figures):
+    predicted: float
+    observed: float
+    rows: int
+
+
+class EvaluateFigures(Figures):
+    verdict: Literal["promote", "hold", "inconclusive"]
+    reasons: list[str]
+    metric: str
+    rows: int
+    clusters: int
+    compared_entry: int  # number of the promotion-log entry compared against; 0: no champion
+    champion: str  # its version; empty: none
+    metrics: dict[str, dict[str, float]]  # challenger, champion, baselines -> metric -> value
+    comparisons: list[Comparison]
+    gates: list[Gate]
+    reliability: dict[str, list[ReliabilityBin]]
+    calibration_error: dict[str, float]
+    roc: list[tuple[float, float]]  # false positive rate, true positive rate
+    confusion: list[list[int]]  # rows: truth no/yes; columns: predicted no/yes
+    predictions: str  # key of the per-example predictions in the object store
+
+
+class PromoteFigures(Figures):
+    outcome: Literal["promoted", "held"]
+    reason: str
+    version: str  # of the new champion; empty when held
+    entry: int  # number of the promotion-log entry written; 0: none
+    champion_before: str
+    champion_after: str

@@ -1,0 +1,103 @@
+"""Where things lie in the object store, and where the home folder is.
+
+    objects/<sha256>                 content: splits, predictions, package files
+    snapshots/<digest>.json          one manifest per snapshot, immutable
+    runs/<run>/<step>.json           what each step did in a run; run.json and report.html beside
+    keys/<run key>/<step>.json       the latest finished record of a step for this key
+    keys/<run key>/finished.json     written when a run with this key has reached its decision
+    checkpoints/<run key>/...        training state (training_core.checkpoint)
+    promotions/<number>.json         the promotion log: the truth about the champion
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from components.common.project import Project
+from infra.store import ObjectStore, open_store
+
+
+def home(project: Project) -> Path:
+    """The folder for local state: EVERTRAIN_HOME, else `.evertrain` in the project."""
+    named = os.environ.get("EVERTRAIN_HOME", "")
+    return Path(named).expanduser().absolute() if named else project.folder / ".evertrain"
+
+
+def project_store(project: Project, uri: str = "") -> ObjectStore:
+    """Open the project's object store: `uri`, else its setting, EVERTRAIN_STORE, the home folder."""
+    chosen = uri or project.settings.store or os.environ.get("EVERTRAIN_STORE", "")
+    return open_store(chosen or home(project) / "store")
+
+
+def tracking_uri(project: Project) -> str:
+    """Where MLflow is: the setting, MLFLOW_TRACKING_URI, else SQLite in the home folder."""
+    from infra.tracking import default_uri
+
+    return project.settings.tracking.uri or default_uri(home(project))
+
+
+def object_key(sha256: str) -> str:
+    return f"objects/{sha256}"
+
+
+def record_key(run: str, step: str) -> str:
+    return f"runs/{run}/{step}.json"
+
+
+def key_record(run_key: str, step: str) -> str:
+    return f"keys/{run_key}/{step}.json"
+
+
+def finished_key(run_key: str) -> str:
+    return f"keys/{run_key}/finished.json"
+
+
+def sha256_of(path: Path) -> str:
+    """Content hash of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of(value: Any) -> str:
+    """Hash of plain data: sorted keys, no spaces."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def put_object(store: ObjectStore, path: Path) -> str:
+    """Store a file under its content hash (once) and return the hash."""
+    sha256 = sha256_of(path)
+    if store.info(object_key(sha256)) is None:
+        store.put_file(object_key(sha256), path)
+    return sha256
+
+
+def fetch_object(store: ObjectStore, sha256: str, cache: Path, *, key: str = "") -> Path:
+    """Return a local copy of an object, its content checked against its hash.
+
+    Args:
+        store: Where it is.
+        sha256: What its content must hash to.
+        cache: Folder of local copies, shared by all steps on this machine.
+        key: Where it lies if not under its hash.
+
+    Raises:
+        OutsideError: The content does not match.
+    """
+    from infra.errors import OutsideError
+
+    path = cache / sha256[:2] / sha256
+    if not path.exists():
+        store.get_file(key or object_key(sha256), path)
+        if sha256_of(path) != sha256:
+            path.unlink()
+            raise OutsideError(
+                f"{key or object_key(sha256)} in {store.uri} does not hold what was recorded "
+                f"(expected sha256 {sha256[:12]}…)",
+                hint="it was changed or damaged since; start a new run to take a new snapshot",
+            )
+    return path

@@ -1,0 +1,192 @@
+"""Every step leaves its record, whatever the end.
+
+    with step("split_data", project=..., store=..., run_key=...) as context:
+        context.record.figures = SplitFigures(...)
+
+The record is `runs/<run>/<step>.json` in the object store. A step that failed says so there and
+ends its process with the exit code of the design page, so a pod's failure policy can follow it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from components.common.layout import home, key_record, project_store, record_key
+from components.common.project import Project, open_project
+from components.common.watchdog import end_with_parent
+from infra.errors import ObjectMissing, OutsideError
+from infra.store import ObjectStore
+from training_core.errors import EvertrainError
+
+STEPS = (
+    "snapshot_data",
+    "validate_data",
+    "split_data",
+    "check_training",
+    "train_baseline",
+    "train_distributed",
+    "select_checkpoint",
+    "evaluate_model",
+    "promote_model",
+    "report_run",
+)
+
+Status = Literal["running", "done", "stopped", "failed", "interrupted"]
+
+
+class StepRecord(BaseModel):
+    """What one step did.
+
+    Attributes:
+        status: `running` is what a killed step leaves behind; `stopped` is a gate's word,
+            `failed` an error.
+        seconds: From the step's first line to its last, imports of its libraries included.
+        cache_hit: The orchestrator took an earlier run's outputs of this step.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["evertrain/step/1"] = "evertrain/step/1"
+    step: str
+    run: str
+    run_key: str
+    status: Status = "running"
+    exit_code: int = 0
+    reason: str = ""
+    hint: str = ""
+    started: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    seconds: float = 0.0
+    cache_hit: bool = False
+    figures: dict[str, Any] = Field(default_factory=dict)
+
+
+@dataclass
+class StepContext:
+    """What a step's logic gets to work with."""
+
+    project: Project
+    store: ObjectStore
+    home: Path
+    record: StepRecord
+
+    @property
+    def cache(self) -> Path:
+        """Folder of local copies of objects."""
+        return self.home / "cache"
+
+    def say(self, figures: BaseModel) -> None:
+        """Put the step's figures into its record."""
+        self.record.figures = figures.model_dump(mode="json")
+
+
+def current_run() -> str:
+    """The run's id: EVERTRAIN_RUN_ID (on a cluster the pipeline sets it from the pod's labels)."""
+    run = os.environ.get("EVERTRAIN_RUN_ID", "")
+    if not run:
+        raise OutsideError(
+            "EVERTRAIN_RUN_ID is not set, so this step does not know which run it belongs to",
+            hint="start steps through the pipeline: evertrain run PROJECT",
+        )
+    return run
+
+
+@contextmanager
+def step(
+    name: str, *, project: str, store: str, overrides: list[str], data: str = "", run_key: str = ""
+) -> Iterator[StepContext]:
+    """Run a step's logic; write its record at the start and at the end.
+
+    Raises:
+        SystemExit: The step failed; the message is on stderr, the code as on the design page.
+    """
+    end_with_parent()
+    began = time.monotonic()
+    context: StepContext | None = None
+    try:
+        opened = open_project(project, overrides=overrides, data=data)
+        record = StepRecord(step=name, run=current_run(), run_key=run_key)
+        context = StepContext(opened, project_store(opened, store), home(opened), record)
+        signal.signal(signal.SIGTERM, _interrupted)
+        _save(context)
+        yield context
+        context.record.status = "done"
+        context.record.seconds = round(time.monotonic() - began, 3)
+        _save(context)
+        if context.record.run_key:
+            key = key_record(context.record.run_key, name)
+            context.store.put(key, context.record.model_dump_json(indent=1).encode())
+    except BaseException as error:  # noqa: BLE001 (every end is recorded, then said by exit code)
+        code, status, reason, hint = _classify(error)
+        if context is not None:
+            context.record.status, context.record.exit_code = status, code
+            context.record.reason, context.record.hint = reason, hint
+            context.record.seconds = round(time.monotonic() - began, 3)
+            try:
+                _save(context)
+            except OutsideError as failure:
+                print(f"and the record could not be written: {failure}", file=sys.stderr)
+        if not isinstance(error, (EvertrainError, OutsideError, KeyboardInterrupt)):
+            traceback.print_exception(error)
+        print(f"{name}: {reason}" + (f"\nhint: {hint}" if hint else ""), file=sys.stderr)
+        raise SystemExit(code) from None
+
+
+def read_records(store: ObjectStore, run: str) -> dict[str, StepRecord]:
+    """Return the records of a run by step, those of cached steps filled in from the run's key."""
+    found = {}
+    for name in STEPS:
+        try:
+            found[name] = StepRecord.model_validate_json(store.get(record_key(run, name)))
+        except ObjectMissing:
+            continue
+    run_key = found["snapshot_data"].run_key if "snapshot_data" in found else ""
+    reached = max((STEPS.index(name) for name in found if name != "report_run"), default=-1)
+    for name in STEPS[1:reached]:
+        if name not in found and run_key:
+            try:
+                content = store.get(key_record(run_key, name))
+            except ObjectMissing:
+                continue
+            found[name] = StepRecord.model_validate_json(content)
+            found[name].cache_hit = True
+    return {name: found[name] for name in STEPS if name in found}
+
+
+def _save(context: StepContext) -> None:
+    record = context.record
+    context.store.put(
+        record_key(record.run, record.step), record.model_dump_json(indent=1).encode()
+    )
+
+
+def _classify(error: BaseException) -> tuple[int, Status, str, str]:
+    """Exit code, status, reason and hint of an end."""
+    from training_core.errors import StoppedByGate
+
+    if isinstance(error, StoppedByGate):
+        return error.exit_code, "stopped", error.what, error.hint
+    if isinstance(error, (EvertrainError, OutsideError)):
+        return error.exit_code, "failed", error.what, error.hint
+    if isinstance(error, KeyboardInterrupt):
+        return 130, "interrupted", "interrupted", "run the same command again: it goes on from here"
+    if isinstance(error, (MemoryError, OSError)):
+        return 3, "failed", f"{type(error).__name__}: {error}", "run the same command again"
+    reason = f"{type(error).__name__}: {error}"
+    return 1, "failed", reason, "the traceback is in the run's log; this may be a bug in the task"
+
+
+def _interrupted(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

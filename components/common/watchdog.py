@@ -1,0 +1,59 @@
+"""A step does not outlive the command that started it.
+
+`kill -9` of `evertrain run` leaves its children running; the same command started again would then
+race with them. Every local step watches the process named by EVERTRAIN_PARENT and ends at once
+when it is gone. On a cluster the variable is not set and nothing is watched.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+VARIABLE = "EVERTRAIN_PARENT"
+_SECONDS = 0.2
+
+
+def this_process() -> str:
+    """Name this process so that another one with the same number is not taken for it."""
+    return f"{os.getpid()}:{_started(os.getpid())}"
+
+
+def end_with_parent() -> None:
+    """Start watching, once, if there is something to watch."""
+    watched = os.environ.get(VARIABLE, "")
+    if watched and not any(thread.name == VARIABLE for thread in threading.enumerate()):
+        threading.Thread(target=_watch, args=(watched,), name=VARIABLE, daemon=True).start()
+
+
+def is_alive(named: str) -> bool:
+    """Whether the process named by `this_process()` still runs."""
+    pid, _, started = named.partition(":")
+    return pid.isdigit() and _started(int(pid)) == started
+
+
+def _watch(watched: str) -> None:
+    while is_alive(watched):
+        time.sleep(_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _started(pid: int) -> str:
+    """When a process started, in clock ticks since boot; empty if there is none or it has ended.
+
+    Systems without /proc have no such figure: there only the number is compared.
+    """
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return "" if fields[0] in "ZX" else fields[19]
+    except FileNotFoundError:
+        if os.path.exists("/proc/self/stat"):
+            return ""
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return ""
+        return "alive"

@@ -1,0 +1,224 @@
+"""Sentences from figures. Pure functions: what the page says is decided and tested here."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from components.common.figures import (
+    ColumnDrift,
+    Comparison,
+    EvaluateFigures,
+    Gate,
+    PromoteFigures,
+    SnapshotFigures,
+    ValidateFigures,
+)
+from components.common.records import StepRecord
+from components.common.run_record import RunRecord
+from components.report_run.formats import (
+    count,
+    decimals,
+    fixed,
+    interval,
+    percent,
+    plural,
+    sentence,
+    short,
+    title,
+)
+
+LOOK, LARGE = 0.1, 0.25  # the usual reading of a population stability index
+
+
+class Outcome(StrEnum):
+    """How a run ended, for people."""
+
+    PROMOTED = "promoted"
+    HELD = "held"
+    INCONCLUSIVE = "inconclusive"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    NOTHING_NEW = "nothing new"
+
+
+def outcome(run: RunRecord, promoted: PromoteFigures | None) -> Outcome:
+    """A promotion is claimed only where promote_model says so."""
+    if run.status != "finished":
+        return Outcome(run.status.replace("_", " "))
+    if promoted is not None and promoted.outcome == "promoted":
+        return Outcome.PROMOTED
+    return Outcome.INCONCLUSIVE if run.verdict == "inconclusive" else Outcome.HELD
+
+
+def version(name: str) -> str:
+    return f"version {name}" if name else "no version"
+
+
+def stays(run: RunRecord) -> str:
+    """What serves after a run that promoted nothing."""
+    if run.champion_after:
+        return f"{version(run.champion_after)} stays champion"
+    return "there is still no champion"
+
+
+def ended_in(run: RunRecord) -> str:
+    """The step in which the run came to its end; empty if it is unknown."""
+    bad = [s.step for s in run.steps if s.status not in ("done", "not_run")]
+    done = [s.step for s in run.steps if s.status == "done" and s.step != "report_run"]
+    return bad[0] if bad else done[-1] if done else ""
+
+
+def headline(run: RunRecord, ended: Outcome) -> str:
+    """The verdict as one sentence."""
+    step = ended_in(run)
+    where = {"stopped": f" by {step}", "failed": f" in {step}", "interrupted": f" in {step}"}
+    match ended:
+        case Outcome.PROMOTED if run.champion_before:
+            new, old = version(run.champion_after), version(run.champion_before)
+            return f"Promoted: {new} replaces {old} as champion."
+        case Outcome.PROMOTED:
+            return f"Promoted: {version(run.champion_after)} is the first champion."
+        case Outcome.HELD:
+            return f"Held back: {stays(run)}."
+        case Outcome.INCONCLUSIVE:
+            return f"Inconclusive: the evidence does not decide, so {stays(run)}."
+        case Outcome.NOTHING_NEW:
+            return f"Nothing new: there was nothing to train on, so {stays(run)}."
+        case _:
+            return f"{ended.value.capitalize()}{where[ended.value] if step else ''}: {stays(run)}."
+
+
+def deciding_gate(evaluated: EvaluateFigures | None) -> Gate | None:
+    """The first gate that held the model back."""
+    gates = evaluated.gates if evaluated else []
+    return next((g for wanted in ("fail", "unsure") for g in gates if g.outcome == wanted), None)
+
+
+def main_reason(run: RunRecord) -> str:
+    return sentence(short(run.reasons[0], 600)) if run.reasons else "No reason was recorded."
+
+
+def next_step(run: RunRecord, ended: Outcome, evaluated: EvaluateFigures | None) -> str:
+    """What a person should do now."""
+    gate = deciding_gate(evaluated)
+    match ended:
+        case Outcome.PROMOTED if run.champion_before:
+            kept = version(run.champion_before)
+            return f"Nothing has to be done. {kept.capitalize()} is kept as “previous”: roll back " \
+                "to it if the new champion disappoints."
+        case Outcome.PROMOTED:
+            return "Nothing has to be done. The next run will have to hold its own against it."
+        case Outcome.NOTHING_NEW:
+            return "Nothing has to be done: new data, code or configuration start the next training."
+        case Outcome.INCONCLUSIVE:
+            return "Nothing is broken. More rows in the holdout (split.holdout) narrow the " \
+                "intervals; a run on more data may decide." + _see(gate)
+        case Outcome.HELD:
+            return f"Nothing is broken: {stays(run)}." + _see(gate)
+        case Outcome.INTERRUPTED:
+            return sentence(run.hint or "run the same command again: it goes on from where it was")
+    retry = {
+        1: "A retry alone will not help: mend the cause first.",
+        2: "Mend the configuration, then run again.",
+        3: "The world outside failed: a retry may help.",
+    }.get(run.exit_code, "")
+    return " ".join(part for part in (sentence(run.hint), retry) if part)
+
+
+def _see(gate: Gate | None) -> str:
+    if gate is None:
+        return ""
+    saw = short(gate.observed, 120) or "nothing"
+    return f" Begin with the gate “{title(gate.name)}”: it saw {saw} and needs " \
+        f"{short(gate.threshold, 120) or 'more'}."
+
+
+def standing(compared: Comparison) -> str:
+    """`better`, `worse` or `unclear`, seen from the challenger."""
+    return "better" if compared.low > 0 else "worse" if compared.high < 0 else "unclear"
+
+
+def difference(compared: Comparison, *, metric: str, unit: str) -> str:
+    """One comparison as a sentence."""
+    places = decimals(compared.low, compared.high)
+    amount = fixed(abs(compared.difference), places)
+    side = "lower" if compared.difference >= 0 else "higher"
+    meaning = {
+        "better": "it is better beyond the interval",
+        "worse": "it is worse beyond the interval",
+        "unclear": "the interval holds zero, so this does not tell them apart",
+    }[standing(compared)]
+    return (
+        f"Against {title(compared.against)} the challenger’s {title(metric)} is {amount} {side} "
+        f"(interval of the difference {interval(compared.low, compared.high)}, over "
+        f"{plural(compared.clusters, unit)}): {meaning}."
+    )
+
+
+def absence(step: str, run: RunRecord, record: StepRecord | None, problem: str) -> str:
+    """Why a step has nothing to show."""
+    if problem:
+        return f"{step} left figures that cannot be read: {short(problem, 300)}"
+    if record is None:
+        if run.status == "nothing_new":
+            return f"Not reached: {step} was not needed, nothing was new."
+        end = ended_in(run)
+        if run.status == "finished" or not end:
+            return f"Not reached: {step} left no record."
+        return f"Not reached: the run ended in {end}, before {step}."
+    if record.status == "running":
+        return f"{step} was killed before it could say anything."
+    if record.status == "done":
+        return f"{step} finished and left no figures."
+    return f"{step} {record.status} before it could say anything: " \
+        f"{sentence(short(record.reason, 300)) or 'no reason was recorded.'}"
+
+
+def snapshot_said(seen: SnapshotFigures) -> str:
+    """What the snapshot holds and what of it is new."""
+    new = [o for o in seen.objects if o.new]
+    text = f"{plural(seen.rows, 'row')} in {plural(len(seen.objects), 'object')}; "
+    if not new:
+        return text + "no object is new."
+    rows = sum(o.rows for o in new)
+    are = "is" if len(new) == 1 else "are"
+    return text + f"{plural(len(new), 'object')} {are} new, with {plural(rows, 'row')}."
+
+
+def validation_said(seen: ValidateFigures) -> str:
+    """What validation found, the worst first."""
+    failed = [e for e in seen.expectations if not e.success]
+    blocking = len(failed) - sum(is_warning(e.severity) for e in failed)
+    aside = sum(seen.quarantined.values())
+    parts = [
+        "no blocking expectation failed"
+        if not blocking
+        else f"{plural(blocking, 'blocking expectation')} failed",
+        f"{plural(len(failed) - blocking, 'warning')}",
+        f"{plural(aside, 'row')} put aside" + (f" ({percent(aside / seen.rows)})" if seen.rows and aside else ""),
+        "no leak" if not seen.leaks else f"{plural(len(seen.leaks), 'suspected leak')}",
+    ]
+    return sentence(f"of {plural(len(seen.expectations), 'expectation')}, " + ", ".join(parts))
+
+
+def is_warning(severity: str) -> bool:
+    return severity.lower() in ("warning", "warn", "info")
+
+
+def drift_word(column: ColumnDrift) -> str:
+    if not column.psi < LARGE:  # so that a missing number is not called steady
+        return "large"
+    return "moved" if column.psi >= LOOK else "steady"
+
+
+def drift_said(seen: ValidateFigures) -> str:
+    """How far the columns moved from their reference."""
+    if not seen.reference:
+        return "There was nothing to compare with: no champion’s training data yet."
+    moved = [c for c in seen.drift if drift_word(c) != "steady"]
+    large = [c for c in moved if drift_word(c) == "large"]
+    text = f"Of {plural(len(seen.drift), 'column')}, {count(len(moved))} moved"
+    text += f", {count(len(large))} of them by much" if large else ""
+    names = ", ".join(short(c.column, 40) for c in sorted(moved, key=lambda c: -c.psi)[:3])
+    return text + (f": {names}{' …' if len(moved) > 3 else ''}." if names else ".")

@@ -1,0 +1,1 @@
+"""Adapters to the world outside: object store, experiment tracking, model registry."""

@@ -1,0 +1,28 @@
+"""Faults of the world outside: storage, servers, the machine itself."""
+
+
+class OutsideError(Exception):
+    """Something outside the project failed; the same command may work later (exit code 3).
+
+    Args:
+        what: What failed, with the address it was tried at.
+        hint: What to do next, ideally a command that can be run.
+    """
+
+    exit_code = 3
+
+    def __init__(self, what: str, *, hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.what}\n\nhint: {self.hint}" if self.hint else self.what
+
+
+class ObjectMissing(OutsideError):  # noqa: N818
+    """No object has this key."""
+
+
+class StoreFull(OutsideError):  # noqa: N818
+    """No space is left where objects are written."""

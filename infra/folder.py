@@ -1,0 +1,193 @@
+"""The object store in a folder: the embedded default."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from infra.errors import ObjectMissing, OutsideError, StoreFull
+from infra.store import ObjectInfo, check_key, check_prefix
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_TEMPORARY = ".writing-"
+
+
+class FolderStore:
+    """Objects as files below a folder.
+
+    A write goes to a temporary file beside its target, is flushed to disk, and is then renamed
+    (`put`) or linked (`create`: link fails if the name exists, on every POSIX file system).
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.expanduser().absolute()
+        self.uri = str(self.root)
+
+    def put(self, key: str, data: bytes) -> None:
+        with self._writing(key) as (temporary, target):
+            temporary.write_bytes(data)
+            _flush(temporary)
+            os.replace(temporary, target)
+            _flush(target.parent)
+
+    def put_file(self, key: str, path: Path) -> None:
+        with self._writing(key) as (temporary, target):
+            shutil.copyfile(path, temporary)
+            _flush(temporary)
+            os.replace(temporary, target)
+            _flush(target.parent)
+
+    def create(self, key: str, data: bytes) -> bool:
+        with self._writing(key) as (temporary, target):
+            temporary.write_bytes(data)
+            _flush(temporary)
+            try:
+                os.link(temporary, target)
+            except FileExistsError:
+                # over NFS a lost reply is asked again, and then the name is there: by us
+                return target.is_file() and os.path.samefile(temporary, target)
+            _flush(target.parent)
+            return True
+
+    def get(self, key: str) -> bytes:
+        with self._reading(key) as path:
+            return path.read_bytes()
+
+    def get_file(self, key: str, path: Path) -> None:
+        with self._reading(key) as source, placing(path) as temporary:
+            shutil.copyfile(source, temporary)
+
+    def info(self, key: str) -> ObjectInfo | None:
+        try:
+            with self._reading(key) as path:
+                status = path.stat()
+        except ObjectMissing:
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        # the inode tells two writes within one tick of the file system's clock apart
+        version = f"{status.st_mtime_ns}-{status.st_size}-{status.st_ino}"
+        return ObjectInfo(key, status.st_size, version)
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        check_prefix(prefix, self.uri)
+        keys = []
+        start = self.root / prefix.rpartition("/")[0]
+        for folder, _, names in os.walk(start, onerror=self._cannot_list):
+            relative = Path(folder).relative_to(self.root)
+            for name in names:
+                key = (relative / name).as_posix()
+                if key.startswith(prefix) and not name.startswith(_TEMPORARY):
+                    keys.append(key)
+        for key in sorted(keys):
+            info = self.info(key)
+            if info is not None:
+                yield info
+
+    def delete(self, key: str) -> None:
+        if self.info(key) is None:
+            return
+        try:
+            self._path(key).unlink(missing_ok=True)
+        except OSError as error:
+            raise OutsideError(
+                f"cannot delete {key} in the object store {self.uri}: {error}"
+            ) from error
+
+    def _path(self, key: str) -> Path:
+        check_key(key, self.uri)
+        if key.rpartition("/")[2].startswith(_TEMPORARY):
+            raise OutsideError(f"{key!r} is no key of the object store {self.uri}")
+        return self.root / key
+
+    @contextmanager
+    def _writing(self, key: str) -> Iterator[tuple[Path, Path]]:
+        target = self._path(key)
+        temporary = target.parent / f"{_TEMPORARY}{uuid.uuid4().hex}"
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary, target
+        except OSError as error:
+            if error.errno in _FULL:
+                raise StoreFull(
+                    f"no space left for {key} in the object store {self.uri} ({error.strerror})",
+                    hint="free some space and run the same command again: it goes on from there",
+                ) from error
+            raise OutsideError(
+                f"cannot write {key} in the object store {self.uri}: {error}"
+            ) from error
+        finally:
+            _discard(temporary)
+
+    @contextmanager
+    def _reading(self, key: str) -> Iterator[Path]:
+        path = self._path(key)
+        try:
+            yield path
+        except _NOT_THERE as error:
+            raise ObjectMissing(f"there is no {key} in the object store {self.uri}") from error
+        except OSError as error:
+            raise OutsideError(
+                f"cannot read {key} in the object store {self.uri}: {error}"
+            ) from error
+
+    def _cannot_list(self, error: OSError) -> None:
+        if not isinstance(error, _NOT_THERE):
+            raise OutsideError(f"cannot list the object store {self.uri}: {error}") from error
+
+
+@contextmanager
+def placing(path: Path) -> Iterator[Path]:
+    """Give a temporary file beside `path`; put it in `path`'s place if the block succeeds.
+
+    Raises:
+        StoreFull: No space is left there.
+        OutsideError: The place cannot be written.
+    """
+    temporary = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
+    try:
+        with _placing_faults(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with _placing_faults(path):
+            os.replace(temporary, path)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise StoreFull(
+            f"no space left for {path} ({error.strerror})",
+            hint="free some space and run the same command again: it goes on from there",
+        ) from error
+    finally:
+        _discard(temporary)
+
+
+@contextmanager
+def _placing_faults(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise
+        raise OutsideError(f"cannot write {path}: {error}") from error
+
+
+def _discard(temporary: Path) -> None:
+    """Remove a temporary file; that there is none, or no folder for one, is no error."""
+    with suppress(*_NOT_THERE):
+        temporary.unlink()
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

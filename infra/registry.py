@@ -1,0 +1,243 @@
+"""The model registry: versions with tags, and the aliases that point at them, in MLflow.
+
+A version is a pyfunc model made from code: no pickle, but a file that builds the model from its
+package folder, and the code it imports beside it. The stock client loads it anywhere:
+
+    mlflow.pyfunc.load_model("models:/flights@champion").predict(frame)
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from infra.errors import ObjectMissing, OutsideError
+from infra.tracking import connect, faults, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MODEL = "model"
+
+
+class Registry:
+    """The registered models of an MLflow server or database.
+
+    Raises:
+        OutsideError: The server or database cannot be reached, or failed.
+        ObjectMissing: There is no such version.
+        ValueError: MLflow refuses what it was given, or the model cannot be served.
+    """
+
+    def __init__(self, *, uri: str, experiment: str) -> None:
+        self.uri = uri
+        self.experiment = experiment
+        self._connection: Any = None
+
+    def find_version(self, model: str, *, tag: str, value: str) -> str | None:
+        """Return the first usable version that carries the tag, or None.
+
+        The first, because a request that was answered and not heard is sent again by MLflow's
+        client, and may leave two.
+        """
+        found = [each for each in self._search(model) if each.tags.get(tag) == value]
+        ready = [int(each.version) for each in found if each.status == "READY"]
+        return str(min(ready)) if ready else None
+
+    def register(
+        self,
+        model: str,
+        *,
+        run_id: str,
+        package: Path,
+        serve_file: Path,
+        code_files: Sequence[Path],
+        tags: Mapping[str, str],
+        input_example: pd.DataFrame | None,
+        pip_requirements: Sequence[str],
+    ) -> str:
+        """Store a model with the run, then make it a version; return the version's number.
+
+        The version and its tags are made by one request, and after the model is stored whole: a
+        process that dies earlier leaves no version, and `find_version` tells a repetition that
+        there is one. `serve_file` is run here once, as it will be where the model is loaded: it
+        calls `mlflow.models.set_model`, finds the package at `context.artifacts["package"]`, and
+        may import what `code_files` (files or folders) hold.
+
+        Raises:
+            ValueError: The model cannot predict its own input example.
+        """
+        with tempfile.TemporaryDirectory() as folder, faults(self.uri):
+            client = self._client
+            run = client.get_run(run_id)
+            stored = client.create_logged_model(
+                run.info.experiment_id, name=_MODEL, source_run_id=run_id, tags=dict(tags)
+            )
+            try:
+                self._save(
+                    Path(folder, _MODEL),
+                    stored,
+                    artifacts={"package": str(package.absolute())},
+                    python_model=str(serve_file.absolute()),
+                    code_paths=[str(path.absolute()) for path in code_files],
+                    input_example=input_example,
+                    pip_requirements=list(pip_requirements),
+                )
+                client.log_model_artifacts(stored.model_id, str(Path(folder, _MODEL)))
+            except BaseException:
+                client.finalize_logged_model(stored.model_id, "FAILED")
+                raise
+            client.finalize_logged_model(stored.model_id, "READY")
+            self._link(run_id, stored.model_id)
+            self._ensure_model(model)
+            # A database's own store looks `models:/ID` up at MLflow's global address, not at ours
+            # (mlflow 3.17, sqlalchemy_store.create_model_version): give it the place itself.
+            served = self.uri.startswith("http")
+            version = client.create_model_version(
+                model,
+                source=f"models:/{stored.model_id}" if served else stored.artifact_location,
+                run_id=run_id,
+                tags=dict(tags),
+                model_id=stored.model_id,
+            )
+        return str(version.version)
+
+    def versions(self, model: str) -> list[dict[str, Any]]:
+        """List a model's versions, newest first: version, status, run_id, created, tags, source."""
+        return [
+            {
+                "version": str(each.version),
+                "status": each.status,
+                "run_id": each.run_id,
+                "created": each.creation_timestamp / 1000,
+                "tags": dict(each.tags),
+                "source": each.source,
+            }
+            for each in sorted(self._search(model), key=lambda each: -int(each.version))
+        ]
+
+    def aliases(self, model: str) -> dict[str, str]:
+        """Return a model's aliases and their versions; none for a model that is not there."""
+        registered = self._registered(model)
+        if registered is None:
+            return {}
+        return {alias: str(version) for alias, version in registered.aliases.items()}
+
+    def set_aliases(self, model: str, aliases: Mapping[str, str | None]) -> None:
+        """Point aliases at versions (None takes one away), and check that they stay.
+
+        MLflow has no compare-and-swap for aliases: two writers can both believe that they won.
+        So they are a projection of the promotion log, read again after writing.
+
+        Raises:
+            OutsideError: They did not stick: another writer is at it.
+        """
+        before = self.aliases(model)
+        with faults(self.uri):
+            for alias, version in aliases.items():
+                if version is not None:
+                    self._client.set_registered_model_alias(model, alias, version)
+                elif alias in before:
+                    self._client.delete_registered_model_alias(model, alias)
+        after = self.aliases(model)
+        wrong = {
+            alias: after.get(alias)
+            for alias, version in aliases.items()
+            if after.get(alias) != version
+        }
+        if wrong:
+            wanted = {alias: aliases[alias] for alias in wrong}
+            raise OutsideError(
+                f"the aliases of {model!r} at {self.uri} did not stick: wrote {wanted}, read {wrong}",
+                hint="another writer moved them at the same moment: run the same command again",
+            )
+
+    def load(self, model: str, version_or_alias: str) -> Any:
+        """Load a version, by number or alias, as a pyfunc model. This runs the model's code."""
+        from mlflow.artifacts import download_artifacts
+        from mlflow.pyfunc import load_model
+
+        with faults(self.uri):
+            version = version_or_alias
+            if not version.isdigit():
+                version = self.aliases(model).get(version, "")
+            if not any(each.version == version for each in map(_Numbered, self._search(model))):
+                raise ObjectMissing(
+                    f"there is no version or alias {version_or_alias!r} of the model {model!r} "
+                    f"at {self.uri}"
+                )
+            place = self._client.get_model_version_download_uri(model, version)
+            return load_model(download_artifacts(artifact_uri=place, tracking_uri=self.uri))
+
+    @property
+    def _client(self) -> Any:
+        if self._connection is None:
+            self._connection = connect(self.uri)
+        return self._connection
+
+    def _search(self, model: str) -> list[Any]:
+        found: list[Any] = []
+        token = None
+        with faults(self.uri):
+            while True:
+                page = self._client.search_model_versions(
+                    f"name = {quoted(model)}", max_results=1000, page_token=token
+                )
+                found += page
+                token = page.token
+                if not token:
+                    return found
+
+    def _registered(self, model: str) -> Any:
+        from mlflow.exceptions import MlflowException
+
+        with faults(self.uri):
+            try:
+                return self._client.get_registered_model(model)
+            except MlflowException as error:
+                if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                    return None
+                raise
+
+    def _ensure_model(self, model: str) -> None:
+        from mlflow.exceptions import MlflowException
+
+        if self._registered(model) is None:
+            try:
+                self._client.create_registered_model(model)
+            except MlflowException as error:  # another process was faster
+                if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                    raise
+
+    def _link(self, run_id: str, model_id: str) -> None:
+        from mlflow.entities import LoggedModelOutput
+
+        self._client.log_outputs(run_id, [LoggedModelOutput(model_id, step=0)])
+
+    def _save(self, folder: Path, stored: Any, **parts: Any) -> None:
+        """Write the model's folder; `mlflow.pyfunc.log_model` would need MLflow's global address."""
+        from mlflow.models import Model
+        from mlflow.pyfunc import save_model
+
+        described = Model(
+            artifact_path=stored.artifact_location,
+            run_id=stored.source_run_id,
+            model_uuid=stored.model_id,
+            model_id=stored.model_id,
+        )
+        with _importable(parts["code_paths"]), _warnings() as said:
+            save_model(path=str(folder), mlflow_model=described, **parts)
+        if parts["input_example"] is not None and described.signature is None:
+            raise ValueError(
+                f"the model of {parts['python_model']} cannot predict its own input example: "
+                + ("; ".join(said) or "no reason given")
+            )
+        for cache in folder.rglob("__pycache__"):
+            for file in cache.iterdir():
+                file.unlink()
+            cache.rmdir()

@@ -1,0 +1,228 @@
+"""The object store in an S3 bucket: AWS, or any server that speaks S3.
+
+    AWS_ENDPOINT_URL_S3=http://seaweedfs:8333 AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… …
+
+Endpoint, region and credentials come from boto3's own environment variables and files.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from infra.errors import ObjectMissing, OutsideError, StoreFull
+from infra.folder import placing
+from infra.store import ObjectInfo, check_key, check_prefix
+
+_MISSING = {"404", "NoSuchKey", "NoSuchVersion", "NotFound"}
+_REFUSED = {"401", "403", "AccessDenied", "ExpiredToken", "Forbidden", "InvalidAccessKeyId"} | {
+    "InvalidToken",
+    "RequestTimeTooSkewed",
+    "SignatureDoesNotMatch",
+}
+_FULL = {"507", "InsufficientStorage", "QuotaExceeded", "XMinioStorageFull"}  # Ceph, MinIO
+_ATTEMPTS = 4
+_WRITER = "writer"
+_MULTIPART_BYTES = 16 * 1024 * 1024
+
+
+class S3Store:
+    """Objects below a prefix of a bucket.
+
+    `create` is a PUT with `If-None-Match: *`. Each call marks what it writes with a token of its
+    own in the object's metadata, so a call whose reply was lost, and whose repetition therefore
+    finds the key taken, still answers True, even if another writer sent the same bytes. The answer
+    is about this call only: a process that died before it heard it must find a token of its own
+    inside the content.
+
+    A listing is sorted here and so held in memory: AWS lists in key order, but not every server
+    does (SeaweedFS puts `a/b` before `a-b`).
+    """
+
+    def __init__(self, *, bucket: str, prefix: str = "", client: Any = None) -> None:
+        self.bucket = bucket
+        self.prefix = prefix.strip("/")
+        self.uri = f"s3://{bucket}/{self.prefix}".rstrip("/")
+        self._root = f"{self.prefix}/" if self.prefix else ""
+        self._bucket_seen = False
+        self._endpoint = "an unknown endpoint"
+        with self._faults("open", ""):
+            if not bucket:
+                raise OutsideError(f"{self.uri!r} names no bucket", hint="use s3://bucket/prefix")
+            self._client = client if client is not None else _connect()
+        self._endpoint = str(self._client.meta.endpoint_url)
+
+    def put(self, key: str, data: bytes) -> None:
+        with self._faults("write", key):
+            self._client.put_object(**self._at(key), Body=data)
+
+    def put_file(self, key: str, path: Path) -> None:
+        from boto3.s3.transfer import TransferConfig
+
+        config = TransferConfig(
+            multipart_threshold=_MULTIPART_BYTES,
+            multipart_chunksize=_MULTIPART_BYTES,
+            max_concurrency=4,
+        )
+        with self._faults("write", key), path.open("rb") as file:
+            self._client.upload_fileobj(file, self.bucket, self._at(key)["Key"], Config=config)
+
+    def create(self, key: str, data: bytes) -> bool:
+        from botocore.exceptions import ClientError
+
+        writer = uuid.uuid4().hex
+        with self._faults("create", key):
+            for attempt in range(_ATTEMPTS):
+                try:
+                    self._client.put_object(
+                        **self._at(key), Body=data, IfNoneMatch="*", Metadata={_WRITER: writer}
+                    )
+                    return True
+                except ClientError as error:
+                    status = _status(error)
+                    if status == 412:
+                        return self._writer(key) == writer
+                    if status != 409:  # ConditionalRequestConflict: another write is under way
+                        raise
+                    conflict = error
+                    time.sleep(random.uniform(0, 0.2 * 2**attempt))  # noqa: S311
+            if self.info(key) is None:
+                raise conflict
+            return self._writer(key) == writer
+
+    def get(self, key: str) -> bytes:
+        from botocore.exceptions import BotoCoreError
+
+        with self._faults("read", key):
+            for attempt in range(_ATTEMPTS):
+                body = self._client.get_object(**self._at(key))["Body"]
+                try:
+                    return bytes(body.read())
+                except BotoCoreError:  # the connection broke in the middle: botocore leaves it
+                    if attempt == _ATTEMPTS - 1:
+                        raise
+        raise AssertionError("not reached")
+
+    def get_file(self, key: str, path: Path) -> None:
+        place = self._at(key)
+        with self._faults("read", key), placing(path) as temporary:
+            self._client.download_file(place["Bucket"], place["Key"], str(temporary))
+
+    def info(self, key: str) -> ObjectInfo | None:
+        with self._faults("look at", key):
+            head = self._head(key)
+        return ObjectInfo(key, head["ContentLength"], _etag(head)) if head else None
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        check_prefix(prefix, self.uri)
+        found = []
+        with self._faults("list", prefix):
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=self._root + prefix
+            )
+            for page in pages:
+                for entry in page.get("Contents", ()):
+                    key = entry["Key"].removeprefix(self._root)
+                    if key and not key.endswith("/"):  # a console's mark for an empty folder
+                        found.append(ObjectInfo(key, entry["Size"], _etag(entry)))
+        yield from sorted(found, key=lambda info: info.key)
+
+    def delete(self, key: str) -> None:
+        with self._faults("delete", key):
+            self._client.delete_object(**self._at(key))
+
+    def _at(self, key: str) -> dict[str, str]:
+        check_key(key, self.uri)
+        return {"Bucket": self.bucket, "Key": self._root + key}
+
+    def _head(self, key: str) -> dict[str, Any] | None:
+        from botocore.exceptions import ClientError
+
+        try:
+            head: dict[str, Any] = self._client.head_object(**self._at(key))
+        except ClientError as error:
+            if _status(error) != 404:
+                raise
+            self._require_bucket()
+            return None
+        return head
+
+    def _writer(self, key: str) -> str | None:
+        head = self._head(key)
+        return head["Metadata"].get(_WRITER) if head else None
+
+    def _require_bucket(self) -> None:
+        """Tell a missing object from a missing bucket, which a HEAD reply does not."""
+        if not self._bucket_seen:
+            self._client.head_bucket(Bucket=self.bucket)
+            self._bucket_seen = True
+
+    @contextmanager
+    def _faults(self, doing: str, key: str) -> Iterator[None]:
+        from boto3.exceptions import Boto3Error
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        what = f"cannot {doing} {key or 'it'} in the object store {self.uri} at {self._endpoint}"
+        try:
+            yield
+        except ClientError as error:
+            raise self._explain(error, what, key) from error
+        except (BotoCoreError, Boto3Error) as error:
+            raise OutsideError(
+                f"{what}: {error}",
+                hint="is the server up, and are AWS_ENDPOINT_URL_S3 (or AWS_ENDPOINT_URL), "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY right? try: "
+                f"aws s3 ls s3://{self.bucket}",
+            ) from error
+        except OSError as error:
+            raise OutsideError(f"{what}: {error}") from error
+
+    def _explain(self, error: Any, what: str, key: str) -> OutsideError:
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        bucket_asked = error.operation_name == "HeadBucket" and _status(error) == 404
+        if code == "NoSuchBucket" or bucket_asked:
+            return OutsideError(
+                f"{what}: there is no bucket {self.bucket!r}",
+                hint=f"aws s3 mb s3://{self.bucket}, or another address in AWS_ENDPOINT_URL_S3",
+            )
+        if code in _MISSING:
+            if error.operation_name == "HeadObject" and not self._bucket_seen:
+                with self._faults("look at", key):
+                    self._require_bucket()
+            return ObjectMissing(f"there is no {key} in the object store {self.uri}")
+        if code in _FULL or _status(error) == 507:
+            return StoreFull(f"{what}: no space left ({error})", hint="free some space, run again")
+        if code in _REFUSED or _status(error) in (401, 403):
+            return OutsideError(
+                f"{what}: access refused ({code})",
+                hint="check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE) for the "
+                f"endpoint {self._endpoint}; without s3:ListBucket a missing key reads as refused",
+            )
+        return OutsideError(f"{what}: {error}", hint=f"check the server at {self._endpoint}")
+
+
+def _connect() -> Any:
+    import boto3.session
+    from botocore.config import Config
+
+    config = Config(
+        connect_timeout=5,
+        read_timeout=60,
+        retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+        max_pool_connections=16,
+    )
+    # a session of its own: boto3's default session is not safe to create from many threads
+    return boto3.session.Session().client("s3", config=config)
+
+
+def _status(error: Any) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _etag(reply: dict[str, Any]) -> str:
+    return str(reply["ETag"]).strip('"')

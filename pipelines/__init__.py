@@ -1,0 +1,1 @@
+"""The pipeline, its compilation, and the `evertrain` command line."""

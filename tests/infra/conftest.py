@@ -1,0 +1,134 @@
+"""Real servers on loopback, each started once per worker that asks for it and killed by its id."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loopback import (
+    ACCESS_KEY,
+    BUCKET,
+    SECRET_KEY,
+    S3Server,
+    answers,
+    as_postgres,
+    binary,
+    free_ports,
+    running,
+)
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A SeaweedFS server with one bucket and one identity."""
+    import boto3.session
+
+    weed = binary("weed")
+    home = tmp_path_factory.mktemp("weed")
+    key = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
+    actions = ["Admin", "Read", "List", "Write", "Tagging"]
+    identity = {"name": "tester", "credentials": [key], "actions": actions}
+    (home / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    master, master_grpc, volume, volume_grpc, filer, filer_grpc, s3, s3_grpc = free_ports(8)
+    command = [weed, "-logtostderr=true", "server", f"-dir={home}"]
+    command += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"]
+    command += [f"-master.port={master}", f"-master.port.grpc={master_grpc}"]
+    command += [f"-volume.port={volume}", f"-volume.port.grpc={volume_grpc}"]
+    command += [f"-filer.port={filer}", f"-filer.port.grpc={filer_grpc}"]
+    command += [f"-s3.port={s3}", f"-s3.port.grpc={s3_grpc}", f"-s3.config={home}/s3.json"]
+    command += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.autoCreateBucket=false"]
+    command += [f"-filer.localSocket={home}/filer.sock", f"-s3.localSocket={home}/s3.sock"]
+    command += ["-master.volumeSizeLimitMB=256", "-volume.max=100", "-volume.preStopSeconds=0"]
+    endpoint = f"http://127.0.0.1:{s3}"
+    environment = {
+        "AWS_ENDPOINT_URL_S3": endpoint,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    client = boto3.session.Session(ACCESS_KEY, SECRET_KEY, region_name="us-east-1").client(
+        "s3", endpoint_url=endpoint
+    )
+
+    def ready() -> bool:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        if not answers(s3):
+            return False
+        try:
+            if all(each["Name"] != BUCKET for each in client.list_buckets()["Buckets"]):
+                client.create_bucket(Bucket=BUCKET)
+            # the first write waits for a volume, and fails until there is one
+            client.put_object(Bucket=BUCKET, Key="ready", Body=b"ready")
+        except (BotoCoreError, ClientError):
+            return False
+        return True
+
+    with running(command, ready=ready, log=home / "log", environment=dict(os.environ)):
+        yield S3Server(endpoint, environment)
+
+
+@pytest.fixture
+def s3_environment(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server
+
+
+@pytest.fixture(scope="session")
+def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL server with an empty database."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    initdb, postgres = binary("initdb", *folders), binary("postgres", *folders)
+    home = tmp_path_factory.mktemp("postgres")
+    prefix, environment = as_postgres(home)
+    data = str(home / "data")
+    initialise = [*prefix, initdb, "-D", data, "-U", "evertrain", "-A", "trust", "-E", "UTF8"]
+    subprocess.run(
+        [*initialise, "--no-sync"], check=True, capture_output=True, env=environment, cwd=home
+    )
+    (port,) = free_ports(1)
+    command = [*prefix, postgres, "-D", data, "-p", str(port), "-c", "fsync=off"]
+    command += ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
+    with running(
+        command,
+        ready=lambda: answers(port),
+        log=home.parent / "postgres.log",
+        environment=environment,
+    ):
+        time.sleep(0.5)  # the port opens a moment before the database accepts
+        yield f"postgresql+psycopg2://evertrain@127.0.0.1:{port}/postgres"
+
+
+@pytest.fixture(scope="session")
+def mlflow_server(postgres_uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An MLflow server over PostgreSQL that also serves the artifacts."""
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
+    home = tmp_path_factory.mktemp("mlflow")
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--backend-store-uri", postgres_uri, "--workers", "1"]
+    command += ["--artifacts-destination", str(home / "artifacts"), "--serve-artifacts"]
+    environment = dict(os.environ)
+    environment |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    environment |= {"MLFLOW_DISABLE_TELEMETRY": "true"}
+    address = f"http://127.0.0.1:{port}"
+
+    def ready() -> bool:
+        try:
+            with urlopen(f"{address}/health", timeout=2) as reply:
+                return bool(reply.status == 200)
+        except (URLError, OSError):
+            return False
+
+    with running(command, ready=ready, log=home / "log", environment=environment):
+        yield address

@@ -1,0 +1,169 @@
+"""The packaged model: weights and graph (pt2), the fitted preprocessor, and what they were made of.
+
+    package.json        sha256 of each file, columns, facts about the training
+    network.pt2         torch.export of network and prediction, any number of rows
+    preprocessor.json   state of the fitted preprocessor, plain data
+    preprocessor.py     a copy of the preprocessor's source, for serving without this project
+
+Loading executes nothing that came with the package: pt2 is a graph of operators, the preprocessor's
+state is JSON, and its class comes from the installed code, not from the copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from training_core.errors import TrainingFailed
+from training_core.task import Preprocessor, Task
+
+_ROWS = 8192
+FORMAT = "evertrain/package/1"
+
+
+class _Serving(nn.Module):
+    """From arrays to predictions in one graph."""
+
+    def __init__(self, task: Task, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.task = task
+
+    def forward(self, arrays: dict[str, Tensor]) -> Tensor:
+        return self.task.predict(self.model(**arrays))
+
+
+def write_package(
+    folder: Path,
+    *,
+    task: Task,
+    preprocessor: Preprocessor,
+    model: nn.Module,
+    sample: pd.DataFrame,
+    facts: dict[str, Any],
+) -> dict[str, str]:
+    """Write a package and prove that it predicts what the model predicts.
+
+    Args:
+        folder: Made if it is not there.
+        task: Turns outputs into predictions.
+        preprocessor: Fitted.
+        model: Trained; left in eval mode on the CPU.
+        sample: Two raw rows or more; the graph is traced with them.
+        facts: JSON-able; kept in `package.json` under `facts`.
+
+    Returns:
+        sha256 by file name, `package.json` included.
+
+    Raises:
+        TrainingFailed: The model cannot be exported, or the package predicts something else.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    model = model.cpu().eval()
+    arrays = {n: torch.from_numpy(a) for n, a in preprocessor.transform(sample).items()}
+    shapes = ({name: {0: torch.export.Dim.DYNAMIC} for name in arrays},)
+    logging.getLogger("torch.export").setLevel(logging.ERROR)
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own deprecations while tracing
+            program = torch.export.export(
+                _Serving(task, model), (arrays,), dynamic_shapes=shapes
+            )
+            torch.export.save(program, folder / "network.pt2")
+    except Exception as error:
+        raise TrainingFailed(
+            f"the model cannot be exported: {type(error).__name__}: {str(error).splitlines()[0]}",
+            hint="torch.export needs a forward without Python branches on tensor values; "
+            "see the torch.export documentation",
+        ) from error
+    state = json.dumps(preprocessor.state_dict(), indent=1)
+    (folder / "preprocessor.json").write_text(state)
+    source = Path(inspect.getfile(type(preprocessor)))
+    (folder / "preprocessor.py").write_bytes(source.read_bytes())
+    files = {
+        name: _sha256(folder / name)
+        for name in ("network.pt2", "preprocessor.json", "preprocessor.py")
+    }
+    manifest = {
+        "format": FORMAT,
+        "kind": task.kind,
+        "label": task.label,
+        "columns": preprocessor.columns,
+        "preprocessor": type(preprocessor).__name__,
+        "files": files,
+        "facts": facts,
+    }
+    (folder / "package.json").write_text(json.dumps(manifest, indent=1))
+    with torch.no_grad():
+        expected = task.predict(model(**arrays)).numpy()
+    found = Package(folder, type(preprocessor)).predict(sample)
+    if not np.allclose(expected, found, rtol=1e-4, atol=1e-5):
+        raise TrainingFailed(
+            "the packaged model predicts something else than the trained one "
+            f"(largest difference {np.abs(expected - found).max():.2g})",
+            hint="does the model's forward depend on anything but its inputs and weights?",
+        )
+    return {**files, "package.json": _sha256(folder / "package.json")}
+
+
+class Package:
+    """A packaged model, loaded afresh.
+
+    Args:
+        folder: As written by `write_package`.
+        preprocessor_class: From the installed code.
+
+    Raises:
+        TrainingFailed: A file is missing, damaged, or of another format.
+    """
+
+    def __init__(self, folder: Path, preprocessor_class: type[Preprocessor]) -> None:
+        try:
+            self.manifest: dict[str, Any] = json.loads((folder / "package.json").read_text())
+            if self.manifest.get("format") != FORMAT:
+                raise ValueError(f"its format is {self.manifest.get('format')!r}")
+            for name, sha256 in self.manifest["files"].items():
+                if _sha256(folder / name) != sha256:
+                    raise ValueError(f"{name} is not the file that was packaged")
+            state = json.loads((folder / "preprocessor.json").read_text())
+            self.preprocessor = preprocessor_class.from_state_dict(state)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.network = torch.export.load(folder / "network.pt2").module()
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise TrainingFailed(
+                f"the model package in {folder} cannot be used: {error}",
+                hint="it is damaged or of another version; the registry holds the others",
+            ) from error
+
+    @property
+    def columns(self) -> list[str]:
+        """Raw columns it reads."""
+        columns: list[str] = self.manifest["columns"]
+        return columns
+
+    @torch.no_grad()
+    def predict(self, frame: pd.DataFrame) -> npt.NDArray[np.float64]:
+        """Score N raw rows; float64 [N]."""
+        pieces = [np.zeros(0)]
+        for start in range(0, len(frame), _ROWS):
+            arrays = self.preprocessor.transform(frame.iloc[start : start + _ROWS])
+            tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+            pieces.append(self.network(tensors).double().numpy())
+        return np.concatenate(pieces)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
