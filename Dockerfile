@@ -7,7 +7,7 @@
 #
 #   docker run --rm --read-only --tmpfs /tmp --cap-drop=ALL evertrain evertrain doctor
 #
-# More packages: FROM evertrain, USER 0, python:3.11's `pip --python /venv/bin/python install …`.
+# To add packages: FROM evertrain, USER 0, RUN pip --python /venv/bin/python install …, USER 10001.
 #
 # Behind a proxy or a mirror (nothing of these stays in the image):
 #   --secret id=ca,src=ca.pem            certificates that pip trusts
@@ -52,9 +52,10 @@ print(*p["dependencies"], *p["optional-dependencies"]["examples"], sep="\n")' > 
     *) echo "TORCH must be cpu or cuda, not '$TORCH'"; exit 2;; \
     esac; \
     install --requirement all.txt
-# Headers and static libraries are for building extensions, and there is no compiler here.
-RUN rm -rf /venv/lib/python3.11/site-packages/torch/include \
-    && find /venv -name '*.a' -delete
+# What nobody runs here: headers (there is no compiler), torch's test programs, packages' own tests.
+RUN cd /venv/lib/python3.11/site-packages \
+    && rm -rf torch/include torch/test torch/bin/*[Tt]est* torch/bin/protoc* pyarrow/include \
+    && find . -type d -name tests -prune -exec rm -rf {} +
 
 # ---------------------------------------------------------------- code
 FROM dependencies AS code
@@ -65,7 +66,7 @@ COPY training_core training_core
 COPY infra infra
 # setuptools is there because torch needs it; --root keeps the code apart from the dependencies.
 RUN python3 -m pip --python /venv/bin/python install --quiet --disable-pip-version-check \
-    --no-deps --no-build-isolation --no-index --root /code .
+    --no-deps --no-build-isolation --no-index --no-warn-script-location --root /code .
 
 # ---------------------------------------------------------------- the image
 FROM ${BASE_IMAGE}

@@ -8,21 +8,21 @@ package folder, and the code it imports beside it. The stock client loads it any
 
 from __future__ import annotations
 
-import logging
-import sys
+import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infra.errors import ObjectMissing, OutsideError
+from infra.model_folder import pyfunc, write_model_folder
 from infra.tracking import connect, faults, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _MODEL = "model"
+_PAGE = 1000
 
 
 class Registry:
@@ -72,6 +72,8 @@ class Registry:
         Raises:
             ValueError: The model cannot predict its own input example.
         """
+        from mlflow.entities import LoggedModelOutput
+
         with tempfile.TemporaryDirectory() as folder, faults(self.uri):
             client = self._client
             run = client.get_run(run_id)
@@ -79,12 +81,12 @@ class Registry:
                 run.info.experiment_id, name=_MODEL, source_run_id=run_id, tags=dict(tags)
             )
             try:
-                self._save(
+                write_model_folder(
                     Path(folder, _MODEL),
                     stored,
+                    serve_file=serve_file,
+                    code_files=code_files,
                     artifacts={"package": str(package.absolute())},
-                    python_model=str(serve_file.absolute()),
-                    code_paths=[str(path.absolute()) for path in code_files],
                     input_example=input_example,
                     pip_requirements=list(pip_requirements),
                 )
@@ -93,7 +95,7 @@ class Registry:
                 client.finalize_logged_model(stored.model_id, "FAILED")
                 raise
             client.finalize_logged_model(stored.model_id, "READY")
-            self._link(run_id, stored.model_id)
+            client.log_outputs(run_id, [LoggedModelOutput(stored.model_id, step=0)])
             self._ensure_model(model)
             # A database's own store looks `models:/ID` up at MLflow's global address, not at ours
             # (mlflow 3.17, sqlalchemy_store.create_model_version): give it the place itself.
@@ -105,6 +107,8 @@ class Registry:
                 tags=dict(tags),
                 model_id=stored.model_id,
             )
+            shown = json.dumps([{"name": model, "version": int(version.version)}])
+            client.set_logged_model_tags(stored.model_id, {"mlflow.modelVersions": shown})
         return str(version.version)
 
     def versions(self, model: str) -> list[dict[str, Any]]:
@@ -153,26 +157,37 @@ class Registry:
         if wrong:
             wanted = {alias: aliases[alias] for alias in wrong}
             raise OutsideError(
-                f"the aliases of {model!r} at {self.uri} did not stick: wrote {wanted}, read {wrong}",
+                f"the aliases of {model!r} at {self.uri} did not stick: "
+                f"wrote {wanted}, read {wrong}",
                 hint="another writer moved them at the same moment: run the same command again",
             )
 
     def load(self, model: str, version_or_alias: str) -> Any:
-        """Load a version, by number or alias, as a pyfunc model. This runs the model's code."""
-        from mlflow.artifacts import download_artifacts
-        from mlflow.pyfunc import load_model
+        """Load a version, by number or alias, as a pyfunc model. This runs the model's code.
 
+        The code that came with it is imported anew, so two versions can be loaded side by side;
+        what it imports only while predicting is looked for in this process's own modules.
+        """
+        from mlflow.artifacts import download_artifacts
+        from mlflow.exceptions import MlflowException
+
+        version = version_or_alias
+        if not version.isdigit():
+            version = self.aliases(model).get(version, "0")
         with faults(self.uri):
-            version = version_or_alias
-            if not version.isdigit():
-                version = self.aliases(model).get(version, "")
-            if not any(each.version == version for each in map(_Numbered, self._search(model))):
+            try:
+                place = self._client.get_model_version_download_uri(model, version)
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                    raise
                 raise ObjectMissing(
-                    f"there is no version or alias {version_or_alias!r} of the model {model!r} "
-                    f"at {self.uri}"
-                )
-            place = self._client.get_model_version_download_uri(model, version)
-            return load_model(download_artifacts(artifact_uri=place, tracking_uri=self.uri))
+                    f"the model {model!r} at {self.uri} has no version or alias {version_or_alias}",
+                    hint=f"versions: {[each['version'] for each in self.versions(model)]}, "
+                    f"aliases: {self.aliases(model)}",
+                ) from error
+            return pyfunc().load_model(
+                download_artifacts(artifact_uri=place, tracking_uri=self.uri)
+            )
 
     @property
     def _client(self) -> Any:
@@ -186,7 +201,7 @@ class Registry:
         with faults(self.uri):
             while True:
                 page = self._client.search_model_versions(
-                    f"name = {quoted(model)}", max_results=1000, page_token=token
+                    f"name = {quoted(model)}", max_results=_PAGE, page_token=token
                 )
                 found += page
                 token = page.token
@@ -213,31 +228,3 @@ class Registry:
             except MlflowException as error:  # another process was faster
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
-
-    def _link(self, run_id: str, model_id: str) -> None:
-        from mlflow.entities import LoggedModelOutput
-
-        self._client.log_outputs(run_id, [LoggedModelOutput(model_id, step=0)])
-
-    def _save(self, folder: Path, stored: Any, **parts: Any) -> None:
-        """Write the model's folder; `mlflow.pyfunc.log_model` would need MLflow's global address."""
-        from mlflow.models import Model
-        from mlflow.pyfunc import save_model
-
-        described = Model(
-            artifact_path=stored.artifact_location,
-            run_id=stored.source_run_id,
-            model_uuid=stored.model_id,
-            model_id=stored.model_id,
-        )
-        with _importable(parts["code_paths"]), _warnings() as said:
-            save_model(path=str(folder), mlflow_model=described, **parts)
-        if parts["input_example"] is not None and described.signature is None:
-            raise ValueError(
-                f"the model of {parts['python_model']} cannot predict its own input example: "
-                + ("; ".join(said) or "no reason given")
-            )
-        for cache in folder.rglob("__pycache__"):
-            for file in cache.iterdir():
-                file.unlink()
-            cache.rmdir()

@@ -10,19 +10,21 @@ MLflow is imported only when something is asked of it: it takes a second and a h
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import batched
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from infra.errors import OutsideError
+from infra.errors import ObjectMissing, OutsideError
 
 RUN_KEY = "evertrain.run_key"
+T = TypeVar("T")
 RunStatus = Literal["FINISHED", "FAILED", "KILLED"]
 
 # Defaults of MLflow that wait too long (its own: 7 retries of 120 s, doubling pauses between) or
@@ -32,8 +34,8 @@ _ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
 }
-_NOISY = ("alembic", "mlflow.store.db.utils", "mlflow.tracking", "mlflow.models", "mlflow.pyfunc")
 
 
 class Tracking:
@@ -44,6 +46,7 @@ class Tracking:
 
     Raises:
         OutsideError: The server or database cannot be reached, or failed.
+        ObjectMissing: There is no such run.
         ValueError: MLflow refuses what it was given (a name, a changed parameter).
     """
 
@@ -78,7 +81,7 @@ class Tracking:
         from mlflow.entities import Metric
         from mlflow.utils.validation import MAX_METRICS_PER_BATCH
 
-        for batch in batched(rows, MAX_METRICS_PER_BATCH):
+        for batch in _batches(rows, MAX_METRICS_PER_BATCH):
             now = int(time.time() * 1000)
             metrics = [Metric(name, float(value), now, int(step)) for name, value, step in batch]
             with faults(self.uri):
@@ -92,7 +95,7 @@ class Tracking:
         from mlflow.entities import Param
         from mlflow.utils.validation import MAX_PARAM_VAL_LENGTH, MAX_PARAMS_TAGS_PER_BATCH
 
-        for batch in batched(params.items(), MAX_PARAMS_TAGS_PER_BATCH):
+        for batch in _batches(params.items(), MAX_PARAMS_TAGS_PER_BATCH):
             entities = [Param(name, _cut(value, MAX_PARAM_VAL_LENGTH)) for name, value in batch]
             with faults(self.uri):
                 self._open()[0].log_batch(run_id, params=entities)
@@ -102,7 +105,7 @@ class Tracking:
         from mlflow.entities import RunTag
         from mlflow.utils.validation import MAX_PARAMS_TAGS_PER_BATCH, MAX_TAG_VAL_LENGTH
 
-        for batch in batched(tags.items(), MAX_PARAMS_TAGS_PER_BATCH):
+        for batch in _batches(tags.items(), MAX_PARAMS_TAGS_PER_BATCH):
             entities = [RunTag(name, _cut(value, MAX_TAG_VAL_LENGTH)) for name, value in batch]
             with faults(self.uri):
                 self._open()[0].log_batch(run_id, tags=entities)
@@ -143,12 +146,9 @@ def connect(uri: str) -> Any:
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     from mlflow import MlflowClient
 
-    for name in _NOISY:
-        logging.getLogger(name).setLevel(logging.WARNING)
-    folder = _sqlite_folder(uri)
-    with faults(uri):
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(os.environ["MLFLOW_LOGGING_LEVEL"].upper())
+    with faults(uri), _first_alone(uri):
         return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 
@@ -179,14 +179,17 @@ def ensure_experiment(client: Any, uri: str, name: str) -> str:
 def faults(uri: str) -> Iterator[None]:
     """Turn MLflow's exceptions into `OutsideError`, or `ValueError` for what it refuses."""
     from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
     except MlflowException as error:
         if error.error_code in ("INVALID_PARAMETER_VALUE", "BAD_REQUEST"):
             raise ValueError(f"MLflow at {uri} refuses this: {error.message}") from error
+        if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+            raise ObjectMissing(f"MLflow at {uri} has no such thing: {error.message}") from error
         raise OutsideError(f"MLflow at {uri} failed: {error.message}", hint=_hint(uri)) from error
-    except OSError as error:
+    except (OSError, SQLAlchemyError) as error:
         raise OutsideError(f"MLflow at {uri} failed: {error}", hint=_hint(uri)) from error
 
 
@@ -205,10 +208,32 @@ def _hint(uri: str) -> str:
     return "can the database be written, and is MLFLOW_TRACKING_URI right?"
 
 
+@contextmanager
+def _first_alone(uri: str) -> Iterator[None]:
+    """Let one process at a time open a SQLite database.
+
+    Two that create its tables together break each other's migrations (mlflow 3.17 locks for its
+    registry's store only).
+    """
+    folder = _sqlite_folder(uri)
+    if folder is None:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".mlflow-lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def _sqlite_folder(uri: str) -> Path | None:
-    return Path(uri.removeprefix("sqlite:///")).absolute().parent if uri[:10] == "sqlite:///" else (
-        None
-    )
+    file = uri.removeprefix("sqlite:///")
+    return None if file == uri else Path(file).absolute().parent
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 def _cut(value: Any, limit: int) -> str:

@@ -87,13 +87,17 @@ def overfit_one_batch(
     batch = examples.take(rows)
     floor = _noise_floor(task, batch)
     limit = settings.overfit_loss + floor
-    torch.manual_seed(0)
-    model = build()
-    _without_dropout(model)
-    curve = _train(
-        task, model, batch, steps=settings.overfit_steps, batch_size=len(rows),
-        training=training, stop_below=limit * 0.5,
-    )
+    curve: list[tuple[int, float]] = []
+    for factor in (1, 10):  # a rate that suits large batches may be slow on a small one
+        torch.manual_seed(0)
+        model = build()
+        _without_dropout(model)
+        curve = _train(
+            task, model, batch, steps=settings.overfit_steps, batch_size=len(rows),
+            training=_with_rate(training, factor), stop_below=limit,
+        )
+        if curve[-1][1] <= limit:
+            break
     best = min(loss for _, loss in curve)
     words = f"{len(rows)} rows overfitted to a loss of {best:.4f} in {curve[-1][0]} steps"
     if best <= limit:
@@ -101,6 +105,12 @@ def overfit_one_batch(
             "overfit_one_batch", "pass", best, limit, words + ".", {"one batch": curve}
         )
     first = curve[0][1]
+    if best < 0.7 * first:
+        return Finding(
+            "overfit_one_batch", "warn", best, limit,
+            f"{words}, not below {limit:.4f}: it learns, but the network may be too small to "
+            "learn by heart.", {"one batch": curve},
+        )
     if not math.isfinite(curve[-1][1]) or curve[-1][1] > 2 * first:
         cause = "the loss grows: the learning rate is too high, or the loss has the wrong sign"
     elif best > 0.95 * first:
@@ -192,6 +202,12 @@ def _train(
         nn.utils.clip_grad_norm_(model.parameters(), training.optimiser.clip_norm)
         optimiser.step()
     return curve
+
+
+def _with_rate(training: TrainingSettings, factor: float) -> TrainingSettings:
+    rate = training.optimiser.lr * factor
+    optimiser = training.optimiser.model_copy(update={"lr": rate})
+    return training.model_copy(update={"optimiser": optimiser})
 
 
 def _balanced(target: Tensor, count: int) -> Tensor:

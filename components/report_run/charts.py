@@ -40,7 +40,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Interval:
-    """One row of an interval plot; `kind` is the marker's class, `words` what stands beside it."""
+    """One row of an interval plot; `kind` is the marker's class, `words` and `detail` stand by."""
 
     label: str
     value: float
@@ -48,6 +48,7 @@ class Interval:
     high: float
     kind: str
     words: str
+    detail: str
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def line_chart(
         bottom = top + (230 if width == WIDE else 190)
         across = Scale(min(xs), max(xs) if max(xs) > min(xs) else min(xs) + 1, 52, width - 12)
         up = Scale(low, high, bottom, top, log)
-        parts = [keys, y_axis(up, left=52, right=width - 12, words=y_words)]
+        parts = [keys, y_axis(up, left=52, right=width - 12, words=y_words + " (log scale)" * log)]
         parts.append(x_axis(across, top=bottom, bottom=bottom, words=x_words, ticks=width // 90))
         for at, words in marks or []:
             x = across(at)
@@ -133,8 +134,8 @@ def interval_plot(
 
     def draw(width: int) -> tuple[Markup, float]:
         wide = width == WIDE
-        left, right = (170, 470) if wide else (8, width - 8)
-        height = 34 if wide else 50
+        left, right = (170, 540) if wide else (8, width - 8)
+        height = 40 if wide else 52
         across = Scale(low, high, left, right)
         top = 26 if zero else 4
         bottom = top + height * len(rows) + 6
@@ -144,16 +145,17 @@ def interval_plot(
             parts.append(
                 tag("rect", x=start, y=top, width=stop - start, height=bottom - top, class_="band")
             )
-        parts.append(x_axis(across, top=top, bottom=bottom, words=x_words, ticks=4))
+        parts.append(x_axis(across, top=top, bottom=bottom, words=x_words, ticks=5))
         if zero:
             parts.append(_zero(across, zero, top=top, bottom=bottom, width=width))
         if needed is not None:
             parts.append(line(across(needed), top, across(needed), bottom, "mark"))
         for i, row in enumerate(rows):
-            y = top + height * i + (21 if wide else 36)
+            y = top + height * i + (23 if wide else 38)
             if wide:
                 parts.append(text(0, y + 4, short(row.label, 25), kind="name"))
-                parts.append(text(right + 16, y + 4, short(row.words, 38), kind="value"))
+                parts.append(text(right + 20, y - 3, short(row.words, 22), kind="value"))
+                parts.append(text(right + 20, y + 13, short(row.detail, 24), kind="tick"))
             else:
                 parts.append(text(0, y - 14, short(row.label, 22), kind="name halo"))
                 parts.append(text(width, y - 14, short(row.words, 30), anchor="end",

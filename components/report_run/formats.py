@@ -61,6 +61,12 @@ def number(value: float, digits: int = 3) -> str:
     return fixed(value, max(0, digits - 1 - size))
 
 
+def plain(value: float, digits: int = 3) -> str:
+    """As `number`, without zeros at the end: `95`, `0.0008`."""
+    text = number(value, digits)
+    return text.rstrip("0").rstrip(".") if "." in text and "×" not in text else text
+
+
 def decimals(low: float, high: float) -> int:
     """Decimals that show an interval's half width with two significant digits."""
     half = (high - low) / 2
@@ -125,7 +131,8 @@ def instant(value: datetime | str | None) -> str:
 def title(name: str) -> str:
     """A field's name as words: `input_independent` is `input independent`."""
     known = {"auc": "AUC", "brier": "Brier score", "error": "error rate", "ece": "ECE"}
-    return known.get(name, name.replace("_", " "))
+    words = (known.get(word, word) if word == "auc" else word for word in name.split("_"))
+    return known.get(name, " ".join(words))
 
 
 def sentence(text: str) -> str:

@@ -126,7 +126,7 @@ class Scale:
 
     def _log_ticks(self, wanted: int) -> list[tuple[float, str]]:
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-        steps = (1, 2, 5) if last - first <= 2 else (1,)
+        steps = (1, 2, 5) if self.high / self.low < 300 else (1,)
         every = 1 if len(steps) > 1 else max(1, math.ceil((last - first) / wanted))
         values = [m * 10.0**e for e in range(first, last + 1, every) for m in steps]
         inside = [v for v in values if self.low * 0.999 <= v <= self.high * 1.001]
@@ -139,7 +139,7 @@ def nice_ticks(low: float, high: float, wanted: int) -> tuple[list[float], float
         return [low], 0.0
     raw = (high - low) / max(1, wanted)
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
+    step = min((m * power for m in (1, 2, 5, 10)), key=lambda s: abs((high - low) / s - wanted))
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [i * step for i in range(first, last + 1)], step

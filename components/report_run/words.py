@@ -72,21 +72,26 @@ def ended_in(run: RunRecord) -> str:
 def headline(run: RunRecord, ended: Outcome) -> str:
     """The verdict as one sentence."""
     step = ended_in(run)
-    where = {"stopped": f" by {step}", "failed": f" in {step}", "interrupted": f" in {step}"}
     match ended:
         case Outcome.PROMOTED if run.champion_before:
             new, old = version(run.champion_after), version(run.champion_before)
-            return f"Promoted: {new} replaces {old} as champion."
+            return sentence(f"{new} replaces {old} as champion")
         case Outcome.PROMOTED:
-            return f"Promoted: {version(run.champion_after)} is the first champion."
+            return sentence(f"{version(run.champion_after)} is the first champion")
         case Outcome.HELD:
-            return f"Held back: {stays(run)}."
+            return sentence(stays(run))
         case Outcome.INCONCLUSIVE:
-            return f"Inconclusive: the evidence does not decide, so {stays(run)}."
+            return f"The evidence does not decide, so {stays(run)}."
         case Outcome.NOTHING_NEW:
-            return f"Nothing new: there was nothing to train on, so {stays(run)}."
+            return f"Nothing changed since an earlier run, so {stays(run)}."
+        case Outcome.STOPPED if step:
+            return f"{step} stopped the run, so {stays(run)}."
+        case Outcome.FAILED if step:
+            return f"{step} failed, so {stays(run)}."
+        case Outcome.INTERRUPTED if step:
+            return f"The run was interrupted in {step}, so {stays(run)}."
         case _:
-            return f"{ended.value.capitalize()}{where[ended.value] if step else ''}: {stays(run)}."
+            return f"The run ended before its first step, so {stays(run)}."
 
 
 def deciding_gate(evaluated: EvaluateFigures | None) -> Gate | None:
@@ -203,7 +208,7 @@ def validation_said(seen: ValidateFigures) -> str:
 
 
 def is_warning(severity: str) -> bool:
-    return severity.lower() in ("warning", "warn", "info")
+    return severity.lower() != "critical"  # as validate_data decides
 
 
 def drift_word(column: ColumnDrift) -> str:
@@ -215,7 +220,7 @@ def drift_word(column: ColumnDrift) -> str:
 def drift_said(seen: ValidateFigures) -> str:
     """How far the columns moved from their reference."""
     if not seen.reference:
-        return "There was nothing to compare with: no champion’s training data yet."
+        return "There is nothing to compare with: no profile of the data of a champion."
     moved = [c for c in seen.drift if drift_word(c) != "steady"]
     large = [c for c in moved if drift_word(c) == "large"]
     text = f"Of {plural(len(seen.drift), 'column')}, {count(len(moved))} moved"

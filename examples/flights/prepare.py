@@ -224,9 +224,9 @@ def parse_months(text: str) -> list[int]:
     """
     months: set[int] = set()
     for part in text.split(","):
-        first, _, last = part.partition("-")
+        first, dash, last = part.partition("-")
         try:
-            span = range(int(first), int(last or first) + 1)
+            span = range(int(first), int(last if dash else first) + 1)
         except ValueError:
             span = range(0)
         if not span or span[0] < 1 or span[-1] > 12:

@@ -24,6 +24,14 @@ from loopback import (
 )
 
 
+@pytest.fixture(autouse=True)
+def _kept_environment() -> Iterator[None]:
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A SeaweedFS server with one bucket and one identity."""
@@ -132,3 +140,15 @@ def mlflow_server(postgres_uri: str, tmp_path_factory: pytest.TempPathFactory) -
 
     with running(command, ready=ready, log=home / "log", environment=environment):
         yield address
+
+
+@pytest.fixture(scope="session")
+def sqlite_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('home')}/mlflow.db"
+
+
+@pytest.fixture(params=["sqlite", "server"])
+def uri(request: pytest.FixtureRequest) -> str:
+    """An MLflow of each kind: embedded, and a server over PostgreSQL."""
+    name = {"sqlite": "sqlite_uri", "server": "mlflow_server"}[request.param]
+    return str(request.getfixturevalue(name))

@@ -1,0 +1,1 @@
+"""Prove that the training code is sane before the long run."""

@@ -1,0 +1,96 @@
+"""Rows of a snapshot and of a split, as data frames."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from components.common.figures import DataObject
+from components.common.layout import fetch_object, put_object
+from components.common.project import ProjectSettings, RowRule
+from components.common.records import StepContext
+from infra.store import ObjectStore, open_store
+from training_core.errors import StoppedByGate
+
+PARTS = ("train", "validation", "holdout")
+
+
+def fetch_snapshot(context: StepContext, manifest: dict[str, Any]) -> list[tuple[DataObject, Path]]:
+    """Return local copies of a snapshot's objects, each checked against its hash."""
+    source = open_store(manifest["source"])
+    objects = [DataObject.model_validate(entry) for entry in manifest["objects"]]
+    return [(o, fetch_object(source, o.sha256, context.cache, key=o.key)) for o in objects]
+
+
+def read_snapshot(context: StepContext, manifest: dict[str, Any]) -> pd.DataFrame:
+    """Return all rows of a snapshot whose objects are known to share one schema."""
+    tables = [pq.read_table(path) for _, path in fetch_snapshot(context, manifest)]
+    frame: pd.DataFrame = pa.concat_tables(tables, promote_options="default").to_pandas()
+    return frame
+
+
+def broken_rules(frame: pd.DataFrame, rules: list[RowRule]) -> pd.Series:  # type: ignore[type-arg]
+    """Return the first rule that each row breaks, or "" (string, index of the frame)."""
+    broken = pd.Series("", index=frame.index, dtype="object")
+    for rule in rules:
+        if rule.column not in frame:
+            raise StoppedByGate(
+                f"the row rule {rule.name!r} looks at column {rule.column!r}, which the data lacks",
+                hint="correct validation.row_rules, or ask where the column went",
+            )
+        values = frame[rule.column]
+        bad = pd.Series(False, index=frame.index)
+        if rule.minimum is not None:
+            bad |= (values < rule.minimum).fillna(False)
+        if rule.maximum is not None:
+            bad |= (values > rule.maximum).fillna(False)
+        broken[bad & (broken == "")] = rule.name
+    return broken
+
+
+def write_frame(store: ObjectStore, frame: pd.DataFrame, scratch: Path) -> str:
+    """Store a frame as Parquet under its content hash and return the hash."""
+    scratch.parent.mkdir(parents=True, exist_ok=True)
+    frame.to_parquet(scratch, index=False, compression="zstd")
+    try:
+        return put_object(store, scratch)
+    finally:
+        scratch.unlink()
+
+
+def read_part(context: StepContext, splits: dict[str, Any], part: str) -> pd.DataFrame:
+    """Return the rows of train, validation or holdout."""
+    path = fetch_object(context.store, splits["parts"][part]["sha256"], context.cache)
+    return pd.read_parquet(path)
+
+
+def days_of(frame: pd.DataFrame, settings: ProjectSettings) -> pd.Series:  # type: ignore[type-arg]
+    """Return each row's cluster: its day (UTC), or its own number where rows are drawn."""
+    column = settings.data.time_column
+    if settings.decision.cluster == "row" or column is None:
+        return pd.Series(range(len(frame)), index=frame.index)
+    return times_of(frame, column).dt.floor("D")
+
+
+def times_of(frame: pd.DataFrame, column: str) -> pd.Series:  # type: ignore[type-arg]
+    """Return a time column as UTC timestamps.
+
+    Raises:
+        StoppedByGate: It is missing or cannot be read as time.
+    """
+    if column not in frame:
+        raise StoppedByGate(
+            f"the data lacks the time column {column!r}",
+            hint="correct data.time_column, or ask where the column went",
+        )
+    times = pd.to_datetime(frame[column], utc=True, errors="coerce")
+    if times.isna().any():
+        raise StoppedByGate(
+            f"{int(times.isna().sum())} rows have no readable time in {column!r}",
+            hint="every row needs a time; put an expectation on the column to see which",
+        )
+    return times

@@ -1,0 +1,216 @@
+"""From a step's figures to its picture: what is drawn, in which order, under which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from components.common.figures import (
+    CheckFigures,
+    Comparison,
+    EvaluateFigures,
+    SelectFigures,
+    SnapshotFigures,
+    TrainFigures,
+    ValidateFigures,
+)
+from components.report_run.charts import (
+    Bar,
+    Interval,
+    Series,
+    bars,
+    interval_plot,
+    line_chart,
+    reliability,
+    roc,
+    thinned,
+)
+from components.report_run.formats import decimals, fixed, interval, number, plural, signed, title
+from components.report_run.words import LARGE, LOOK, difference, drift_said, drift_word, standing
+
+MOST_POINTS = 160
+MOST_ROWS = 12  # of bars and intervals; the tables hold the rest
+MARKERS = {"better": "circle good", "unclear": "circle hollow", "worse": "square bad"}
+
+
+def decision_setting(snapshot: SnapshotFigures | None, key: str) -> Any:
+    """A value of the configuration's `decision` section, or None."""
+    section = snapshot.provenance.config.get("decision") if snapshot else None
+    return section.get(key) if isinstance(section, dict) else None
+
+
+def cluster_unit(snapshot: SnapshotFigures | None) -> str:
+    unit = decision_setting(snapshot, "cluster")
+    return unit if unit in ("day", "row") else "cluster"
+
+
+def decides(seen: EvaluateFigures, snapshot: SnapshotFigures | None) -> list[tuple[str, Markup]]:
+    """The picture that decides: against the champion, and, on a scale of its own, the baselines."""
+    champion = [c for c in seen.comparisons if c.against == "champion"]
+    others = [c for c in seen.comparisons if c.against != "champion"][:MOST_ROWS]
+    margin = decision_setting(snapshot, "margin")
+    margin = float(margin) if isinstance(margin, (int, float)) and margin > 0 else 0.0
+    unit = cluster_unit(snapshot)
+    drawn = []
+    for name, rows in (("champion", champion), ("baselines", others)):
+        if rows:
+            versus = name if name == "champion" else "baseline"
+            drawn.append((name, _forest(seen, rows, versus, margin=margin, unit=unit)))
+    return [(name, picture) for name, picture in drawn if picture]
+
+
+def _forest(
+    seen: EvaluateFigures, rows: list[Comparison], versus: str, *, margin: float, unit: str
+) -> Markup:
+    named = []
+    for row in rows:
+        label = title(row.against)
+        if row.against == "champion" and seen.champion:
+            label = f"champion, version {seen.champion}"
+        places = decimals(row.low, row.high)
+        amount = signed(row.difference, places)
+        word = standing(row)
+        named.append(
+            Interval(label, row.difference, row.low, row.high, MARKERS[word], f"{amount} {word}",
+                     interval(row.low, row.high))
+        )
+    deciding = versus == "champion"
+    return interval_plot(
+        f"decides-{versus}",
+        title=f"Paired differences in {title(seen.metric)}: {versus} minus challenger",
+        description=" ".join(difference(row, metric=seen.metric, unit=unit) for row in rows),
+        rows=named,
+        x_words=f"{title(seen.metric)}: {versus} − challenger",
+        zero=(f"← {versus} better", "challenger better →"),
+        band=rows[0].noise if deciding else 0.0,
+        needed=-margin if deciding and margin else None,
+    )
+
+
+def drift(seen: ValidateFigures) -> Markup:
+    """The columns that moved most, with the usual thresholds."""
+    worst = sorted(seen.drift, key=lambda c: -c.psi)[:MOST_ROWS]
+    return bars(
+        "drift",
+        title="Drift of the columns that moved most",
+        description=drift_said(seen),
+        rows=[Bar(c.column, c.psi, f"{fixed(c.psi, 3)} {drift_word(c)}", drift_word(c))
+              for c in worst],
+        thresholds=[(LOOK, "worth a look"), (LARGE, "large")],
+        most=1.0,
+    )
+
+
+def check_curves(seen: CheckFigures) -> Markup:
+    """Loss of the short trainings that the checks made."""
+    series = [
+        Series(title(name), thinned([(float(x), y) for x, y in points], MOST_POINTS // 2),
+               f"line series-{i % 4}")
+        for i, (name, points) in enumerate(list(seen.curves.items())[:6])
+    ]
+    said = [f"{s.label}: from {number(s.points[0][1])} to {number(s.points[-1][1])}"
+            for s in series if s.points]
+    return line_chart(
+        "check-curves",
+        title="Loss during the sanity checks",
+        description="; ".join(said) + ".",
+        series=series,
+        x_words="step",
+        y_words="loss",
+    )
+
+
+def training(seen: TrainFigures, selected: SelectFigures | None) -> Markup:
+    """Training loss, validation evaluations, and the checkpoint that was chosen."""
+    wanted = ["loss", "log_loss"] + ([selected.metric] if selected else [])
+    held = {name for point in seen.evaluations for name in point.metrics}
+    metric = next((name for name in wanted if name in held), "")
+    loss = thinned([(float(p.step), p.loss) for p in seen.curve], MOST_POINTS)
+    judged = [(float(p.step), p.metrics[metric]) for p in seen.evaluations if metric in p.metrics]
+    series = [
+        Series("train loss", loss, "line series-1"),
+        Series(f"validation {title(metric)}", judged, "line challenger", "circle challenger"),
+    ]
+    marks = [(float(selected.chosen), f"chosen: step {selected.chosen:,}")] if selected else []
+    said = f"Train loss over {plural(seen.steps, 'step')}"
+    if len(loss) > 1:
+        said += f", from {number(loss[0][1])} to {number(loss[-1][1])}"
+    if judged:
+        best = min(judged, key=lambda p: p[1])
+        said += f"; validation {title(metric)} is lowest, {number(best[1])}, at step {best[0]:,.0f}"
+    return line_chart(
+        "training",
+        title="Training curve",
+        description=said + ".",
+        series=series,
+        x_words="step",
+        y_words="loss",
+        marks=marks if loss or judged else [],
+    )
+
+
+def candidates(seen: SelectFigures) -> Markup:
+    """Every checkpoint's score on the validation split, with its interval."""
+    rows = seen.candidates[-MOST_ROWS:]
+    if seen.chosen not in [c.step for c in rows]:
+        rows = [c for c in seen.candidates if c.step == seen.chosen] + rows[1:]
+    named = [
+        Interval(
+            f"step {c.step:,}",
+            c.metrics.get(seen.metric, (c.low + c.high) / 2),
+            c.low,
+            c.high,
+            "circle challenger" if c.step == seen.chosen else "circle hollow",
+            fixed(c.metrics.get(seen.metric, (c.low + c.high) / 2), 4)
+            + (" chosen" if c.step == seen.chosen else ""),
+            interval(c.low, c.high),
+        )
+        for c in rows
+    ]
+    return interval_plot(
+        "candidates",
+        title=f"Candidates by {title(seen.metric)} on the validation split",
+        description="; ".join(
+            f"{row.label}: {row.words}, {row.detail}" for row in named
+        ),
+        rows=named,
+        x_words=f"{title(seen.metric)} on the validation split (lower is better)",
+    )
+
+
+def calibration(seen: EvaluateFigures) -> Markup:
+    """Challenger beside champion."""
+    looks = {"challenger": "circle challenger", "champion": "square champion"}
+    models = [
+        Series(
+            f"{name}, ECE {number(seen.calibration_error[name], 2)}"
+            if name in seen.calibration_error
+            else name,
+            [(b.predicted, b.observed) for b in seen.reliability[name] if b.rows],
+            f"line {name}",
+            dots,
+        )
+        for name, dots in looks.items()
+        if name in seen.reliability
+    ]
+    bins = seen.reliability.get("challenger", [])
+    return reliability(
+        "calibration",
+        title="Reliability diagram",
+        description="; ".join(m.label for m in models)
+        + ". Observed rate over predicted probability; the diagonal is perfect calibration.",
+        models=models,
+        rows=[(b.predicted, b.rows) for b in bins],
+    )
+
+
+def curve(seen: EvaluateFigures) -> Markup:
+    auc = seen.metrics.get("challenger", {}).get("auc")
+    return roc(
+        "roc",
+        title="ROC of the challenger",
+        description="True positive rate over false positive rate on the holdout"
+        + (f"; area {number(auc)}." if auc is not None else "."),
+        points=seen.roc[:: max(1, len(seen.roc) // MOST_POINTS)] + seen.roc[-1:],
+    )

@@ -1,0 +1,1 @@
+"""Choose among the checkpoints after the fact, and package the chosen one."""

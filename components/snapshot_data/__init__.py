@@ -1,0 +1,1 @@
+"""Take a snapshot of the data: what is there, hashed, under one digest."""

@@ -1,0 +1,36 @@
+"""KFP signature of snapshot_data."""
+
+from typing import List, NamedTuple  # noqa: UP035 (KFP reads typing's spelling)
+
+from kfp import dsl
+from kfp.dsl import Dataset, Output
+
+from components.common.image import IMAGE
+
+
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
+def snapshot_data(
+    project: str,
+    data: str,
+    store: str,
+    overrides: List[str],  # noqa: UP006
+    force: bool,
+    snapshot: Output[Dataset],
+) -> NamedTuple("Outputs", [("decision", str), ("data_digest", str), ("run_key", str)]):  # type: ignore[valid-type]
+    """Take a snapshot of the data and say whether there is anything new to train on.
+
+    Args:
+        project: Folder of the project, inside the image.
+        data: Data URI; empty: as in evertrain.yaml.
+        store: Object store URI; empty: as in evertrain.yaml or the environment.
+        overrides: Settings as key=value.
+        force: Train even if the same data, code and configuration were trained before.
+        snapshot: Manifest of the snapshot (JSON).
+
+    Returns:
+        decision: train or nothing_new; data_digest: hash of the snapshot; run_key: hash of data,
+        code and configuration.
+    """
+    from components.snapshot_data.step import run
+
+    return run(project, data, store, overrides, force, snapshot.path)  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""Train the simple models that the network has to beat."""

@@ -1,0 +1,1 @@
+"""Train the network: in one process, or in several under torchrun."""

@@ -1,0 +1,143 @@
+"""Start training in this process or under torchrun, and record how it went."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
+from components.common.figures import EvaluationPoint, TrainFigures, TrainPoint
+from components.common.records import StepContext, step
+from components.train_distributed.job import checkpoint_prefix, train
+from infra import errors as infra_errors
+from infra.errors import OutsideError
+from training_core import errors as training_errors
+from training_core.errors import TrainingFailed
+
+
+def run(
+    project: str,
+    store: str,
+    overrides: list[str],
+    run_key: str,
+    splits: str,
+    training: str,
+    metrics: MetricsArtifact,
+) -> None:
+    """See `component.py`."""
+    with step(
+        "train_distributed", project=project, store=store, overrides=overrides, run_key=run_key
+    ) as context:
+        job = {
+            "project": project,
+            "store": store,
+            "overrides": overrides,
+            "run_key": run_key,
+            "splits": read_json(splits),
+        }
+        if context.project.settings.training.processes == 1:
+            result = train(**job)
+        else:
+            result = _torchrun(context, job)
+        outcome = result["outcome"]
+        context.say(
+            TrainFigures(
+                parameters=result["parameters"],
+                steps=outcome["steps"],
+                samples=outcome["samples"],
+                epochs=outcome["samples"] / job["splits"]["parts"]["train"]["rows"],  # type: ignore[index]
+                processes=result["processes"],
+                device=result["device"],
+                precision=result["precision"],
+                resumed_from=outcome["resumed_from"],
+                skipped_steps=outcome["skipped_steps"],
+                stop_reason=outcome["stop_reason"],
+                samples_per_second=outcome["samples_per_second"],
+                curve=[TrainPoint(**point) for point in outcome["curve"]],
+                evaluations=[
+                    EvaluationPoint(step=number, metrics=values)
+                    for number, values in outcome["evaluations"]
+                ],
+                checkpoints=result["checkpoints"],
+                damaged=result["damaged"],
+            )
+        )
+        write_json(
+            training,
+            {
+                "format": "evertrain/training/1",
+                "prefix": checkpoint_prefix(run_key),
+                "preprocessor": result["preprocessor"],
+            },
+        )
+        last = outcome["evaluations"][-1][1] if outcome["evaluations"] else {}
+        log_metrics(
+            metrics,
+            {f"validation_{name}": value for name, value in last.items()}
+            | {"steps": outcome["steps"], "samples_per_second": outcome["samples_per_second"]},
+        )
+
+
+def _torchrun(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:
+    """Run the job on several processes of this machine.
+
+    Raises:
+        TrainingFailed, OutsideError: As the first failing rank said.
+    """
+    scratch = context.home / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    file = scratch / f"train-{job['run_key']}-{os.getpid()}.json"
+    done, failed = (file.with_name(file.name + suffix) for suffix in (".done", ".failed"))
+    settings = context.project.settings.training
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python",
+        f"--nproc-per-node={settings.processes}",
+        sys.executable, "-m", "components.train_distributed.worker", str(file),
+    ]  # fmt: skip
+    threads = settings.threads or max(1, (os.cpu_count() or 1) // settings.processes)
+    try:
+        file.write_text(json.dumps(job))
+        process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": str(threads)})
+
+        def forward(signum: int, frame: FrameType | None) -> None:
+            process.send_signal(signum)
+
+        before = signal.signal(signal.SIGTERM, forward)
+        try:
+            code = process.wait()
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        if done.exists():
+            result: dict[str, Any] = json.loads(done.read_text())
+            return result
+        raise _failure(failed, code)
+    finally:
+        for path in (file, done, failed):
+            Path(path).unlink(missing_ok=True)
+
+
+def _failure(failed: Path, code: int) -> BaseException:
+    """Turn what the first failing rank left into the exception it was."""
+    if not failed.exists():
+        return OutsideError(
+            f"torchrun ended with code {code} and no rank said why: one was killed (out of "
+            "memory?)",
+            hint="run the same command again: training goes on from its newest checkpoint",
+        )
+    first = json.loads(failed.read_text().splitlines()[0])
+    if first["kind"] == "KeyboardInterrupt":
+        return KeyboardInterrupt()
+    for module in (training_errors, infra_errors):
+        kind = getattr(module, first["kind"], None)
+        if kind is not None:
+            exception: BaseException = kind(first["what"], hint=first["hint"])
+            return exception
+    return TrainingFailed(
+        f"rank {first['rank']} failed: {first['what']}", hint="its traceback is in the run's log"
+    )

@@ -1,0 +1,162 @@
+"""Hold a snapshot against its suite, profile it, and put bad rows aside."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
+from components.common.champion import PromotionLog
+from components.common.figures import DataObject, Expectation, ValidateFigures
+from components.common.records import StepContext, step
+from components.common.rows import broken_rules, fetch_snapshot, read_snapshot, write_frame
+from components.validate_data.expectations import data_docs_page, validate
+from components.validate_data.profile import drift_between, find_leaks, profile_of
+from infra.errors import ObjectMissing
+from training_core.errors import StoppedByGate
+
+
+def profile_key(run_key: str) -> str:
+    """Where a snapshot's profile lies; later snapshots are compared with the champion's."""
+    return f"profiles/{run_key}.json"
+
+
+def run(
+    project: str,
+    store: str,
+    overrides: list[str],
+    run_key: str,
+    snapshot: str,
+    validated: str,
+    data_docs: str,
+    metrics: MetricsArtifact,
+) -> None:
+    """See `component.py`."""
+    with step(
+        "validate_data", project=project, store=store, overrides=overrides, run_key=run_key
+    ) as context:
+        settings = context.project.settings
+        manifest = read_json(snapshot)
+        refuse_mixed_schemas(fetch_snapshot(context, manifest))
+        rows = read_snapshot(context, manifest)
+        results, page = validate(
+            rows, context.project.folder / settings.validation.suite
+        )
+        aside = broken_rules(rows, settings.validation.row_rules)
+        kept = rows[aside == ""]
+        label = context.project.task().label
+        reference, before = _reference(context)
+        profile = profile_of(rows)
+        context.store.put(profile_key(run_key), json.dumps(profile).encode())
+        figures = ValidateFigures(
+            rows=len(rows),
+            quarantined=dict(Counter(aside[aside != ""])),
+            expectations=results,
+            warnings=sum(not e.success and e.severity != "critical" for e in results),
+            reference=reference,
+            drift=drift_between(rows, before) if before else [],
+            leaks=find_leaks(kept, label, settings.validation.leak_auc),
+        )
+        context.say(figures)
+        Path(data_docs).parent.mkdir(parents=True, exist_ok=True)
+        Path(data_docs).write_text(data_docs_page(page))
+        log_metrics(
+            metrics,
+            {
+                "rows": len(rows),
+                "rows_put_aside": int((aside != "").sum()),
+                "expectations_failed": sum(not e.success for e in results),
+            },
+        )
+        _put_aside(context, rows, aside, run_key)
+        refuse_failures(results)
+        if figures.leaks:
+            worst = figures.leaks[0]
+            raise StoppedByGate(
+                f"the column {worst.column!r} alone ranks the labels with an AUC of "
+                f"{worst.auc:.3f} (limit {settings.validation.leak_auc}): it seems to know them",
+                hint="find out whether it is known at prediction time; if it truly is, raise "
+                "validation.leak_auc",
+            )
+        write_json(validated, manifest)
+
+
+def refuse_mixed_schemas(objects: list[tuple[DataObject, Path]]) -> None:
+    """Stop where one object has other columns or types than most; name it and them.
+
+    Raises:
+        StoppedByGate: An object differs.
+    """
+    schemas = {
+        o.key: {f.name: str(f.type) for f in pq.read_schema(path)} for o, path in objects
+    }
+    usual_names = Counter(json.dumps(s, sort_keys=True) for s in schemas.values())
+    usual: dict[str, str] = json.loads(usual_names.most_common(1)[0][0])
+    for key, schema in schemas.items():
+        words = [f"lacks column {name!r}" for name in usual if name not in schema]
+        words += [f"has an extra column {name!r}" for name in schema if name not in usual]
+        words += [
+            f"has {name!r} as {schema[name]}, not {usual[name]}"
+            for name in usual
+            if name in schema and schema[name] != usual[name] and "null" not in schema[name]
+        ]
+        if words:
+            raise StoppedByGate(
+                f"{key} differs from the other objects: it {', '.join(words[:4])}",
+                hint="a renamed column shows as one missing and one extra; write the object again "
+                "with the usual columns",
+            )
+
+
+def refuse_failures(results: list[Expectation]) -> None:
+    """Stop where a blocking expectation failed.
+
+    Raises:
+        StoppedByGate: Names the first three, with what was expected and seen.
+    """
+    failed = [e for e in results if not e.success and e.severity == "critical"]
+    if failed:
+        words = "; ".join(
+            f"{e.name}{f' on {e.column}' if e.column else ''}: expected {e.expected}, "
+            f"saw {e.observed}"
+            for e in failed[:3]
+        )
+        raise StoppedByGate(
+            f"the data fails {len(failed)} blocking expectation{'s' * (len(failed) > 1)}: {words}",
+            hint="the report lists them all; mend the data, or change the suite if it is wrong",
+        )
+
+
+def _put_aside(
+    context: StepContext, rows: pd.DataFrame, aside: pd.Series[Any], run_key: str
+) -> None:
+    """Keep the rows that broke a rule, each with the rule's name, within the budget."""
+    bad = rows[aside != ""].assign(broken_rule=aside[aside != ""])
+    if bad.empty:
+        return
+    sha256 = write_frame(context.store, bad, context.home / "scratch" / f"{run_key}-aside")
+    budget = context.project.settings.validation.quarantine_budget
+    if len(bad) > budget * len(rows):
+        worst = bad["broken_rule"].value_counts()
+        raise StoppedByGate(
+            f"{len(bad)} of {len(rows)} rows break row rules, more than the budget of {budget:.2%}"
+            f" (most often: {worst.index[0]}, {worst.iloc[0]} times)",
+            hint=f"they are kept as objects/{sha256} (Parquet) in {context.store.uri}",
+        )
+
+
+def _reference(context: StepContext) -> tuple[str, dict[str, Any]]:
+    """The profile of the data that the champion was trained on, and its name."""
+    head = PromotionLog(context.store).head()
+    if head is None:
+        return "", {}
+    try:
+        profile = json.loads(context.store.get(profile_key(head.run_key)))
+    except ObjectMissing:
+        return "", {}
+    return f"the data of champion {head.version}", profile
