@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infra.errors import ObjectMissing, OutsideError
-from infra.model_folder import pyfunc, write_model_folder
+from infra.model_folder import own_code, pyfunc, write_model_folder
 from infra.tracking import connect, faults, quoted
 
 if TYPE_CHECKING:
@@ -185,9 +185,9 @@ class Registry:
                     hint=f"versions: {[each['version'] for each in self.versions(model)]}, "
                     f"aliases: {self.aliases(model)}",
                 ) from error
-            return pyfunc().load_model(
-                download_artifacts(artifact_uri=place, tracking_uri=self.uri)
-            )
+            folder = Path(download_artifacts(artifact_uri=place, tracking_uri=self.uri))
+            with own_code(sorted(folder.glob("code/*"))):
+                return pyfunc().load_model(str(folder))
 
     @property
     def _client(self) -> Any:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import sqlite3
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -210,10 +211,10 @@ def _hint(uri: str) -> str:
 
 @contextmanager
 def _first_alone(uri: str) -> Iterator[None]:
-    """Let one process at a time open a SQLite database.
+    """Let one process at a time open a SQLite database, and only one that can be opened.
 
     Two that create its tables together break each other's migrations (mlflow 3.17 locks for its
-    registry's store only).
+    registry's store only), and a database that cannot be opened is tried for 100 seconds.
     """
     folder = _sqlite_folder(uri)
     if folder is None:
@@ -222,6 +223,11 @@ def _first_alone(uri: str) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".mlflow-lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            with closing(sqlite3.connect(uri.removeprefix("sqlite:///"), timeout=30)) as database:
+                database.execute("PRAGMA schema_version")
+        except sqlite3.Error as error:
+            raise OutsideError(f"MLflow at {uri} failed: {error}", hint=_hint(uri)) from error
         yield
 
 

@@ -30,6 +30,7 @@ from components.common.watchdog import end_with_parent
 from infra.errors import ObjectMissing, OutsideError
 from infra.store import ObjectStore
 from training_core.errors import EvertrainError
+from training_core.settings import TrainingSettings
 
 STEPS = (
     "snapshot_data",
@@ -117,6 +118,8 @@ def step(
     context: StepContext | None = None
     try:
         opened = open_project(project, overrides=overrides, data=data)
+        # Read by torch and BLAS when they are imported, which is later.
+        os.environ.setdefault("OMP_NUM_THREADS", str(threads_of(opened.settings.training)))
         record = StepRecord(step=name, run=current_run(), run_key=run_key)
         context = StepContext(opened, project_store(opened, store), home(opened), record)
         signal.signal(signal.SIGTERM, _interrupted)
@@ -142,6 +145,11 @@ def step(
             traceback.print_exception(error)
         print(f"{name}: {reason}" + (f"\nhint: {hint}" if hint else ""), file=sys.stderr)
         raise SystemExit(code) from None
+
+
+def threads_of(training: TrainingSettings) -> int:
+    """CPU threads of one process."""
+    return training.threads or max(1, (os.cpu_count() or 1) // training.processes)
 
 
 def read_records(store: ObjectStore, run: str) -> dict[str, StepRecord]:

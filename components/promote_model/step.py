@@ -46,7 +46,8 @@ def run(
         verdict = EvaluateFigures.model_validate(read_json(decision))
         log = PromotionLog(context.store)
         entries = log.entries()
-        own = entries[-1] if entries and entries[-1].run_key == run_key else None
+        last = entries[-1] if entries else None
+        own = last if last and (last.action, last.run_key) == ("promote", run_key) else None
         before = champion_and_previous(entries[:-1] if own else entries)[0] or ""
         if verdict.verdict == "promote":
             if own is None:

@@ -67,30 +67,35 @@ def render(*, run: RunRecord, records: dict[str, StepRecord], replay: str) -> st
     seen = read(records)
     ended = words.outcome(run, seen.promote_model)
     evaluated = seen.evaluate_model
-    page = _environment().get_template("template.html").render(
-        run=run,
-        seen=seen,
-        records=records,
-        replay=replay,
-        css=Markup((HERE / "report.css").read_text()),  # noqa: S704 (our own file)
-        ended=ended,
-        headline=words.headline(run, ended),
-        reason=words.main_reason(run),
-        next_step=words.next_step(run, ended, evaluated),
-        absent={
-            step.name: words.absence(
-                step.name, run, records.get(step.name), seen.problems.get(step.name, "")
-            )
-            for step in fields(Seen)
-        },
-        pictures=_pictures(seen),
-        models=_models(evaluated),
-        unit=pictures.cluster_unit(seen.snapshot_data),
-        confidence=pictures.decision_setting(seen.snapshot_data, "confidence"),
-        config=_config(seen.snapshot_data),
-        finished=run.started + timedelta(seconds=run.seconds) if run.started else None,
-        slowest=max((s.seconds for s in run.steps), default=0.0) or 1.0,
-        words=words,
+    page = (
+        _environment()
+        .get_template("template.html")
+        .render(
+            run=run,
+            seen=seen,
+            records=records,
+            replay=replay,
+            css=Markup((HERE / "report.css").read_text()),  # noqa: S704 (our own file)
+            ended=ended,
+            headline=words.headline(run, ended),
+            reason=words.main_reason(run),
+            next_step=words.next_step(run, ended, evaluated),
+            absent={
+                step.name: words.absence(
+                    step.name, run, records.get(step.name), seen.problems.get(step.name, "")
+                )
+                for step in fields(Seen)
+            },
+            pictures=_pictures(seen),
+            models=_models(evaluated),
+            unit=pictures.cluster_unit(seen.snapshot_data),
+            confidence=pictures.decision_setting(seen.snapshot_data, "confidence"),
+            margin=pictures.accepted_margin(seen.snapshot_data),
+            config=_config(seen.snapshot_data),
+            finished=run.started + timedelta(seconds=run.seconds) if run.started else None,
+            slowest=max((s.seconds for s in run.steps), default=0.0) or 1.0,
+            words=words,
+        )
     )
     return formats.clean(page)
 
@@ -170,8 +175,22 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in ("count", "decimals", "fixed", "instant", "interval", "number", "percent", "plain",
-                 "plural", "seconds", "sentence", "short", "size", "title"):
+    for name in (
+        "count",
+        "decimals",
+        "fixed",
+        "instant",
+        "interval",
+        "number",
+        "percent",
+        "plain",
+        "plural",
+        "seconds",
+        "sentence",
+        "short",
+        "size",
+        "title",
+    ):
         environment.filters[name] = getattr(formats, name)
     environment.globals["tiny_bar"] = tiny_bar
     return environment

@@ -16,17 +16,17 @@ from components.common.figures import (
     ValidateFigures,
 )
 from components.report_run.charts import (
+    SQUARE,
     Bar,
-    Interval,
     Series,
     bars,
-    interval_plot,
     line_chart,
     reliability,
     roc,
-    thinned,
 )
 from components.report_run.formats import decimals, fixed, interval, number, plural, signed, title
+from components.report_run.intervals import Interval, interval_plot
+from components.report_run.svg import NARROW, WIDE, thinned
 from components.report_run.words import LARGE, LOOK, difference, drift_said, drift_word, standing
 
 MOST_POINTS = 160
@@ -45,12 +45,17 @@ def cluster_unit(snapshot: SnapshotFigures | None) -> str:
     return unit if unit in ("day", "row") else "cluster"
 
 
+def accepted_margin(snapshot: SnapshotFigures | None) -> float:
+    """How much worse than the champion is still accepted; 0 where the configuration is silent."""
+    margin = decision_setting(snapshot, "margin")
+    return float(margin) if isinstance(margin, (int, float)) and margin > 0 else 0.0
+
+
 def decides(seen: EvaluateFigures, snapshot: SnapshotFigures | None) -> list[tuple[str, Markup]]:
     """The picture that decides: against the champion, and, on a scale of its own, the baselines."""
     champion = [c for c in seen.comparisons if c.against == "champion"]
     others = [c for c in seen.comparisons if c.against != "champion"][:MOST_ROWS]
-    margin = decision_setting(snapshot, "margin")
-    margin = float(margin) if isinstance(margin, (int, float)) and margin > 0 else 0.0
+    margin = accepted_margin(snapshot)
     unit = cluster_unit(snapshot)
     drawn = []
     for name, rows in (("champion", champion), ("baselines", others)):
@@ -72,8 +77,15 @@ def _forest(
         amount = signed(row.difference, places)
         word = standing(row)
         named.append(
-            Interval(label, row.difference, row.low, row.high, MARKERS[word], f"{amount} {word}",
-                     interval(row.low, row.high))
+            Interval(
+                label,
+                row.difference,
+                row.low,
+                row.high,
+                MARKERS[word],
+                f"{amount} {word}",
+                interval(row.low, row.high),
+            )
         )
     deciding = versus == "champion"
     return interval_plot(
@@ -95,29 +107,40 @@ def drift(seen: ValidateFigures) -> Markup:
         "drift",
         title="Drift of the columns that moved most",
         description=drift_said(seen),
-        rows=[Bar(c.column, c.psi, f"{fixed(c.psi, 3)} {drift_word(c)}", drift_word(c))
-              for c in worst],
+        rows=[
+            Bar(c.column, c.psi, f"{fixed(c.psi, 3)} {drift_word(c)}", drift_word(c)) for c in worst
+        ],
         thresholds=[(LOOK, "worth a look"), (LARGE, "large")],
         most=1.0,
     )
 
 
-def check_curves(seen: CheckFigures) -> Markup:
-    """Loss of the short trainings that the checks made."""
-    series = [
-        Series(title(name), thinned([(float(x), y) for x, y in points], MOST_POINTS // 2),
-               f"line series-{i % 4}")
-        for i, (name, points) in enumerate(list(seen.curves.items())[:6])
+def check_curves(seen: CheckFigures) -> list[Markup]:
+    """Loss of the short trainings of the checks; those of equal length are of one check."""
+    groups: dict[int, list[Series]] = {}
+    for name, points in list(seen.curves.items())[:8]:
+        if points:
+            group = groups.setdefault(points[-1][0], [])
+            looks = f"line series-{len(group) % 4}"
+            curve = thinned([(float(x), y) for x, y in points], MOST_POINTS // 2)
+            group.append(Series(title(name), curve, looks))
+    return [_check_curve(i, group, len(groups)) for i, group in enumerate(groups.values())]
+
+
+def _check_curve(index: int, group: list[Series], groups: int) -> Markup:
+    said = [
+        f"{s.label}: from {number(s.points[0][1])} to {number(s.points[-1][1])}"
+        for s in group
+        if s.points
     ]
-    said = [f"{s.label}: from {number(s.points[0][1])} to {number(s.points[-1][1])}"
-            for s in series if s.points]
     return line_chart(
-        "check-curves",
-        title="Loss during the sanity checks",
+        f"check-{index}",
+        title="Loss during a sanity check",
         description="; ".join(said) + ".",
-        series=series,
+        series=group,
         x_words="step",
         y_words="loss",
+        widths=(SQUARE,) if groups > 1 else (WIDE, NARROW),
     )
 
 
@@ -171,9 +194,7 @@ def candidates(seen: SelectFigures) -> Markup:
     return interval_plot(
         "candidates",
         title=f"Candidates by {title(seen.metric)} on the validation split",
-        description="; ".join(
-            f"{row.label}: {row.words}, {row.detail}" for row in named
-        ),
+        description="; ".join(f"{row.label}: {row.words}, {row.detail}" for row in named),
         rows=named,
         x_words=f"{title(seen.metric)} on the validation split (lower is better)",
     )

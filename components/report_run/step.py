@@ -16,9 +16,7 @@ from infra.store import ObjectStore
 def run(project: str, store: str, overrides: list[str], report: str, state: str) -> None:
     """See `component.py`. `state` is only Kubeflow's word; the records say more."""
     with step("report_run", project=project, store=store, overrides=overrides) as context:
-        write_report(
-            context.project, context.store, run=context.record.run, overrides=overrides
-        )
+        write_report(context.project, context.store, run=context.record.run, overrides=overrides)
         Path(report).parent.mkdir(parents=True, exist_ok=True)
         Path(report).write_bytes(context.store.get(report_key(context.record.run)))
 
@@ -47,4 +45,3 @@ def replay_command(project: Project, overrides: list[str]) -> str:
     for override in overrides:
         words += ["--set", override]
     return shlex.join([*words, "--force"])
-

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from components.report_run.formats import clean, fixed, number
 
 WIDE, NARROW = 720, 328  # the text column of a desktop; a phone of 360 px less its padding
 CHARACTER = 6.6  # mean width of a character at 12 px; system fonts differ by a tenth
+
+Points = list[tuple[float, float]]
 
 
 def tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
@@ -24,7 +27,7 @@ def tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
         for key, value in attributes.items()
     )
     inside = Markup("").join(c if isinstance(c, Markup) else clean(c) for c in content)
-    return Markup("<{}{}>{}</{}>").format(Markup(name), Markup("").join(words), inside, Markup(name))
+    return Markup("<{}{}>{}</{}>").format(name, Markup("").join(words), inside, name)
 
 
 def _value(value: str | float) -> str:
@@ -41,7 +44,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=kind)
 
 
-def path(points: list[tuple[float, float]], kind: str) -> Markup:
+def path(points: Points, kind: str) -> Markup:
     """A polyline through the points, in pixels."""
     return tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points), class_=kind)
 
@@ -145,13 +148,13 @@ def nice_ticks(low: float, high: float, wanted: int) -> tuple[list[float], float
     return [i * step for i in range(first, last + 1)], step
 
 
-def x_axis(scale: Scale, *, top: float, bottom: float, words: str, ticks: int) -> Markup:
-    """Vertical grid lines, their values below, what they measure below those."""
+def x_axis(scale: Scale, *, bottom: float, words: str, ticks: int, grid: Points) -> Markup:
+    """Values along the bottom, what they measure below; `grid`: from where to where lines go."""
     middle = (scale.start + scale.stop) / 2
     parts = [line(scale.start, bottom, scale.stop, bottom, "axis")]
     for value, label in scale.ticks(ticks):
         x = scale(value)
-        parts.append(line(x, top, x, bottom, "grid"))
+        parts.extend(line(x, upper, x, lower, "grid") for upper, lower in grid)
         parts.append(text(x, bottom + 16, label, anchor="middle", kind="tick"))
     parts.append(text(middle, bottom + 34, words, anchor="middle", kind="label"))
     return Markup("").join(parts)
@@ -164,7 +167,7 @@ def y_axis(scale: Scale, *, left: float, right: float, words: str, ticks: int = 
         y = scale(value)
         parts.append(line(left, y, right, y, "grid"))
         parts.append(text(left - 8, y + 4, label, anchor="end", kind="tick"))
-    parts.append(text(0, scale.stop - 10, words, kind="label"))
+    parts.append(text(0, scale.stop - 14, words, kind="label"))
     return Markup("").join(parts)
 
 
@@ -202,5 +205,25 @@ def tiny_bar(share: float) -> Markup:
     )
 
 
-def escaped(words: str) -> Markup:
-    return escape(clean(words))
+def finite(points: Points) -> Points:
+    return [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
+
+
+def padded(low: float, high: float) -> tuple[float, float]:
+    """The range with a little air, wider where it is a single value."""
+    if high <= low:
+        air = abs(low) * 0.1 or 1.0
+        return low - air, high + air
+    air = (high - low) * 0.06
+    floor = 0.0 if 0 <= low <= (high - low) * 0.2 else low - air
+    return floor, high + air
+
+
+def thinned(points: Points, most: int) -> Points:
+    """Means of neighbours, so that at most so many points are left."""
+    points = finite(points)
+    if len(points) <= most:
+        return points
+    edges = [round(i * len(points) / most) for i in range(most + 1)]
+    groups = [points[a:b] for a, b in pairwise(edges)]
+    return [(sum(x for x, _ in g) / len(g), sum(y for _, y in g) / len(g)) for g in groups]

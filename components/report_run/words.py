@@ -52,7 +52,7 @@ def outcome(run: RunRecord, promoted: PromoteFigures | None) -> Outcome:
 
 
 def version(name: str) -> str:
-    return f"version {name}" if name else "no version"
+    return f"version\N{NO-BREAK SPACE}{name}" if name else "no version"
 
 
 def stays(run: RunRecord) -> str:
@@ -110,15 +110,21 @@ def next_step(run: RunRecord, ended: Outcome, evaluated: EvaluateFigures | None)
     match ended:
         case Outcome.PROMOTED if run.champion_before:
             kept = version(run.champion_before)
-            return f"Nothing has to be done. {kept.capitalize()} is kept as “previous”: roll back " \
+            return (
+                f"Nothing has to be done. {kept.capitalize()} is kept as “previous”: roll back "
                 "to it if the new champion disappoints."
+            )
         case Outcome.PROMOTED:
             return "Nothing has to be done. The next run will have to hold its own against it."
         case Outcome.NOTHING_NEW:
-            return "Nothing has to be done: new data, code or configuration start the next training."
+            return (
+                "Nothing has to be done: new data, code or configuration start the next training."
+            )
         case Outcome.INCONCLUSIVE:
-            return "Nothing is broken. More rows in the holdout (split.holdout) narrow the " \
+            return (
+                "Nothing is broken. More rows in the holdout (split.holdout) narrow the "
                 "intervals; a run on more data may decide." + _see(gate)
+            )
         case Outcome.HELD:
             return f"Nothing is broken: {stays(run)}." + _see(gate)
         case Outcome.INTERRUPTED:
@@ -135,8 +141,10 @@ def _see(gate: Gate | None) -> str:
     if gate is None:
         return ""
     saw = short(gate.observed, 120) or "nothing"
-    return f" Begin with the gate “{title(gate.name)}”: it saw {saw} and needs " \
+    return (
+        f" Begin with the gate “{title(gate.name)}”: it saw {saw} and needs "
         f"{short(gate.threshold, 120) or 'more'}."
+    )
 
 
 def standing(compared: Comparison) -> str:
@@ -176,8 +184,10 @@ def absence(step: str, run: RunRecord, record: StepRecord | None, problem: str) 
         return f"{step} was killed before it could say anything."
     if record.status == "done":
         return f"{step} finished and left no figures."
-    return f"{step} {record.status} before it could say anything: " \
+    return (
+        f"{step} {record.status} before it could say anything: "
         f"{sentence(short(record.reason, 300)) or 'no reason was recorded.'}"
+    )
 
 
 def snapshot_said(seen: SnapshotFigures) -> str:
@@ -201,7 +211,8 @@ def validation_said(seen: ValidateFigures) -> str:
         if not blocking
         else f"{plural(blocking, 'blocking expectation')} failed",
         f"{plural(len(failed) - blocking, 'warning')}",
-        f"{plural(aside, 'row')} put aside" + (f" ({percent(aside / seen.rows)})" if seen.rows and aside else ""),
+        f"{plural(aside, 'row')} put aside"
+        + (f" ({percent(aside / seen.rows)})" if seen.rows and aside else ""),
         "no leak" if not seen.leaks else f"{plural(len(seen.leaks), 'suspected leak')}",
     ]
     return sentence(f"of {plural(len(seen.expectations), 'expectation')}, " + ", ".join(parts))

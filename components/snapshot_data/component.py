@@ -16,7 +16,7 @@ def snapshot_data(
     overrides: List[str],  # noqa: UP006
     force: bool,
     snapshot: Output[Dataset],
-) -> NamedTuple("Outputs", [("decision", str), ("data_digest", str), ("run_key", str)]):  # type: ignore[valid-type]
+) -> NamedTuple("Outputs", [("Output", str), ("data_digest", str), ("run_key", str)]):  # type: ignore[valid-type]
     """Take a snapshot of the data and say whether there is anything new to train on.
 
     Args:
@@ -28,8 +28,8 @@ def snapshot_data(
         snapshot: Manifest of the snapshot (JSON).
 
     Returns:
-        decision: train or nothing_new; data_digest: hash of the snapshot; run_key: hash of data,
-        code and configuration.
+        Output: `train` or `nothing_new` (kfp.local finds a condition's value under no other name);
+        data_digest: hash of the snapshot; run_key: hash of data, code and configuration.
     """
     from components.snapshot_data.step import run
 

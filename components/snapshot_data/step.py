@@ -25,7 +25,7 @@ LATEST = "snapshots/latest.json"
 
 
 class Outputs(NamedTuple):
-    decision: str
+    Output: str  # train or nothing_new
     data_digest: str
     run_key: str
 

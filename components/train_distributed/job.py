@@ -12,6 +12,7 @@ from typing import Any
 
 from components.common.layout import fetch_object, home, project_store, tracking_uri
 from components.common.project import open_project
+from components.common.records import threads_of
 from components.common.watchdog import end_with_parent
 
 
@@ -46,8 +47,7 @@ def train(
     end_with_parent()
     opened = open_project(project, overrides=overrides)
     settings = opened.settings.training
-    threads = settings.threads or max(1, (os.cpu_count() or 1) // settings.processes)
-    torch.set_num_threads(threads)
+    torch.set_num_threads(threads_of(settings))
     objects, cache, task = project_store(opened, store), home(opened) / "cache", opened.task()
 
     def rows(part: str) -> pd.DataFrame:

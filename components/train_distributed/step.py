@@ -13,7 +13,7 @@ from typing import Any
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.figures import EvaluationPoint, TrainFigures, TrainPoint
-from components.common.records import StepContext, step
+from components.common.records import StepContext, step, threads_of
 from components.train_distributed.job import checkpoint_prefix, train
 from infra import errors as infra_errors
 from infra.errors import OutsideError
@@ -100,7 +100,7 @@ def _torchrun(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:
         f"--nproc-per-node={settings.processes}",
         sys.executable, "-m", "components.train_distributed.worker", str(file),
     ]  # fmt: skip
-    threads = settings.threads or max(1, (os.cpu_count() or 1) // settings.processes)
+    threads = threads_of(settings)
     try:
         file.write_text(json.dumps(job))
         process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": str(threads)})

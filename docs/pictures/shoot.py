@@ -1,6 +1,6 @@
 """Take the picture of a report that the documents show.
 
-    python docs/pictures/shoot.py runs/RUN/report.html docs/pictures/report.png
+python docs/pictures/shoot.py runs/RUN/report.html docs/pictures/report.png
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def shoot(page: Path, picture: Path, *, width: int, height: int, dark: bool = Fa
         command = [chromium, *QUIET, f"--user-data-dir={profile}"]
         command += [f"--window-size={width},{height}", f"--screenshot={picture.resolve()}"]
         command += ["--blink-settings=preferredColorScheme=0"] if dark else []
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [*command, page.resolve().as_uri()],
             check=True, capture_output=True, timeout=120, env={**os.environ, "HOME": profile},
         )  # fmt: skip

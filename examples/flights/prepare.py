@@ -239,7 +239,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Write the files that were asked for; print one path a line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder the files go to")
-    parser.add_argument("--months", type=parse_months, default=parse_months("1-12"), help="1-3 or 4")
+    parser.add_argument(
+        "--months", type=parse_months, default=parse_months("1-12"), help="1-3 or 4"
+    )
     options = parser.parse_args(arguments)
     try:
         rows = build(source_folder())

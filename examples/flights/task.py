@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
@@ -94,7 +96,7 @@ class FlightsNetwork(nn.Module):
         width = len(cardinalities) * options.embedding + numbers * options.steps
         widths = [width, *options.hidden]
         layers: list[nn.Module] = []
-        for wide, narrow in zip(widths[:-1], widths[1:], strict=True):
+        for wide, narrow in pairwise(widths):
             layers += [nn.Linear(wide, narrow), nn.ReLU(), nn.Dropout(options.dropout)]
         self.layers = nn.Sequential(*layers, nn.Linear(widths[-1], 1))
 

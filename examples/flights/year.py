@@ -169,7 +169,7 @@ BASELINES: dict[str, Callable[[pd.DataFrame], Predictor]] = {
 
 def log_loss(probability: Floats, label: Floats) -> Floats:
     """Log loss of each row."""
-    kept = np.clip(probability, 1e-7, 1 - 1e-7)
+    kept = np.clip(probability.astype(np.float64), 1e-7, 1 - 1e-7)
     return -np.where(label > 0, np.log(kept), np.log1p(-kept))
 
 
@@ -204,7 +204,9 @@ def split(rows: pd.DataFrame, *, month: int) -> tuple[pd.DataFrame, pd.DataFrame
     return rows[dates < cut], rows[(dates >= cut) & (dates < first)], rows[test]
 
 
-def study_month(rows: pd.DataFrame, *, month: int, seeds: int) -> tuple[dict[str, Any], pd.DataFrame]:
+def study_month(
+    rows: pd.DataFrame, *, month: int, seeds: int
+) -> tuple[dict[str, Any], pd.DataFrame]:
     """Fit everything for one month; return its figures and the loss of each flight by model."""
     train, validation, test = split(rows, month=month)
     label, days = test[LABEL].to_numpy(), test["date"].to_numpy()
@@ -263,7 +265,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=1, help="networks trained a month")
     parser.add_argument("--output", type=Path, default=Path("year.json"), help="figures, as JSON")
-    parser.add_argument("--threads", type=int, default=2, help="of torch")
+    parser.add_argument("--threads", type=int, default=1, help="of torch")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     started = time.monotonic()

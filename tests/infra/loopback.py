@@ -72,7 +72,7 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    for sign, patience in ((signal.SIGTERM, 3), (signal.SIGKILL, 10)):
+    for sign, patience in ((signal.SIGTERM, 1.5), (signal.SIGKILL, 10)):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, sign)
         with suppress(subprocess.TimeoutExpired):

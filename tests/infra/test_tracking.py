@@ -157,8 +157,8 @@ def test_a_server_that_is_not_there_is_said_quickly(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_database_that_cannot_be_opened_is_an_outside_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for place in ("file/below/mlflow.db", "file/mlflow.db"):
+    (tmp_path / "file").write_text("this is no database")
+    for place in ("file/mlflow.db", "file", "."):
         with pytest.raises(OutsideError, match="MLFLOW_TRACKING_URI"):
             Tracking(uri=f"sqlite:///{tmp_path}/{place}", experiment="e").open_run(
                 key="k", name="n", tags={}

@@ -1,0 +1,186 @@
+"""The `evertrain` command line. stdout is data, stderr is talk.
+
+Exit codes: 0 finished (promoted or held), 1 stopped by a gate or failed training, 2 wrong usage or
+configuration, 3 the world outside failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from components.common.project import ProjectSettings, open_project
+from infra.errors import OutsideError
+from pipelines import show
+from training_core.errors import ConfigurationError, EvertrainError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Keep a PyTorch model fresh: validate, train, compare, promote or hold, and say why.",
+    epilog="--debug, anywhere, shows the traceback of an error.",
+)
+
+ProjectArgument = Annotated[
+    Path, typer.Argument(help="Folder of the project (it holds evertrain.yaml).")
+]
+ProjectOption = Annotated[Path, typer.Option("--project", help="Folder of the project.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be repeated."),
+]
+
+
+@app.command()
+def run(
+    project: ProjectArgument,
+    data: Annotated[str, typer.Option(help="Data URI instead of data.source.")] = "",
+    settings: SetOption = None,
+    force: Annotated[bool, typer.Option(help="Train even if nothing is new.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the whole pipeline on this machine."""
+    from pipelines.local import run_locally
+
+    overrides = settings or []
+    opened = open_project(project, overrides=overrides, data=data)
+    with show.progress() as on_step:
+        record = run_locally(
+            opened, data=data, overrides=overrides, force=force, on_step=on_step
+        )
+    show.run(opened, record, as_json=as_json)
+    raise typer.Exit(record.exit_code)
+
+
+@app.command(name="compile")
+def compile_(
+    project: ProjectArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.")],
+    project_in_image: Annotated[
+        str, typer.Option(help="Folder of the project inside the image.")
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Compile the pipeline to IR YAML for Kubeflow."""
+    from components.common.image import IMAGE
+    from pipelines.compiling import compile_pipeline
+
+    opened = open_project(project)
+    folder = project_in_image or project.as_posix()
+    compile_pipeline(output, parameters={"project": folder, "store": opened.settings.store})
+    said = {"file": str(output), "image": IMAGE, "project": folder}
+    show.lines(said, [f"compiled {output} (image {IMAGE})"], as_json=as_json)
+
+
+@app.command()
+def champion(project: ProjectArgument, as_json: JsonOption = False) -> None:
+    """Show the model in production, and make the registry's aliases agree with the log."""
+    from pipelines.models import open_log, repair
+
+    opened = open_project(project)
+    log = open_log(opened)
+    repair(opened, log)
+    show.champion(log.entries(), as_json=as_json)
+
+
+@app.command()
+def history(project: ProjectArgument, as_json: JsonOption = False) -> None:
+    """Show every promotion and rollback, the newest last."""
+    from pipelines.models import open_log
+
+    show.history(open_log(open_project(project)).entries(), as_json=as_json)
+
+
+@app.command()
+def rollback(
+    project: ProjectArgument,
+    to: Annotated[str, typer.Option(help="Version to go back to; default: the one before.")] = "",
+    reason: Annotated[str, typer.Option(help="Why; kept in the log.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Make an earlier version champion again, once it has been proved to load."""
+    from pipelines.models import roll_back
+
+    entry = roll_back(open_project(project), to=to, reason=reason)
+    words = [f"version {entry.version} is champion again (promotion {entry.number})"]
+    show.lines(entry.model_dump(mode="json"), words, as_json=as_json)
+
+
+@app.command()
+def report(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run's id; see evertrain runs.")],
+    project: ProjectOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """Write a run's report again and say where it is."""
+    from pipelines.runs import rewrite
+
+    opened = open_project(project)
+    record, path = rewrite(opened, run_id)
+    show.lines(record.model_dump(mode="json"), [path], as_json=as_json)
+
+
+@app.command()
+def runs(project: ProjectArgument, as_json: JsonOption = False) -> None:
+    """List the runs of a project, the newest last."""
+    from pipelines.runs import all_runs
+
+    show.runs(all_runs(open_project(project)), as_json=as_json)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of evertrain.yaml."""
+    print(json.dumps(ProjectSettings.model_json_schema(), indent=2))
+
+
+@app.command()
+def doctor(
+    project: Annotated[Path | None, typer.Argument(help="Folder of a project.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check what a run needs: packages, the project, its data, store and registry."""
+    from pipelines.doctor import examine
+
+    findings = examine(project)
+    show.findings(findings, as_json=as_json)
+    raise typer.Exit(max(f.exit_code for f in findings))
+
+
+def main() -> None:
+    """Entry point: errors in words, exit codes with meaning."""
+    arguments = sys.argv[1:]
+    debug = "--debug" in arguments
+    if debug:
+        arguments = [argument for argument in arguments if argument != "--debug"]
+    code = 1
+    try:
+        code = app(arguments, standalone_mode=False) or 0
+    except (EvertrainError, OutsideError) as error:
+        if debug:
+            raise
+        show.error(str(error))
+        code = error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        show.error("interrupted\n\nhint: run the same command again: it goes on from there")
+        code = 130
+    except Exception as error:  # noqa: BLE001 (a person gets words, not a traceback)
+        if debug:
+            raise
+        code = show.unexpected(error)
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+__all__ = ["ConfigurationError", "app", "main"]
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    main()

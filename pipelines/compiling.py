@@ -1,0 +1,26 @@
+"""Compile the pipeline to KFP's intermediate representation (IR YAML)."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+
+def compile_pipeline(target: Path, *, parameters: dict[str, Any] | None = None) -> None:
+    """Write the IR YAML.
+
+    Args:
+        target: File to write; its folder is made.
+        parameters: Other defaults of the pipeline's parameters (a project's folder, its store).
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # kfp's own deprecations
+        from kfp import compiler
+
+        from pipelines.continuous_training import continuous_training
+
+        target.parent.mkdir(parents=True, exist_ok=True)
+        compiler.Compiler().compile(
+            continuous_training, str(target), pipeline_parameters=parameters or {}
+        )

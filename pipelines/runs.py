@@ -1,0 +1,55 @@
+"""Runs of a project: their records and reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from components.common.layout import project_store
+from components.common.project import Project
+from components.common.run_record import RunRecord, report_key, run_record_key
+from components.report_run.step import write_report
+from infra.errors import ObjectMissing
+from infra.store import ObjectStore
+from training_core.errors import ConfigurationError
+
+
+def all_runs(project: Project) -> list[RunRecord]:
+    """Return the records of all runs that have ended, oldest first."""
+    store = project_store(project)
+    found = []
+    for run in _names(store):
+        try:
+            found.append(RunRecord.model_validate_json(store.get(run_record_key(run))))
+        except ObjectMissing:
+            continue  # under way, or killed: the next run writes its record
+    return found
+
+
+def rewrite(project: Project, run: str) -> tuple[RunRecord, str]:
+    """Compose a run's record and report again; return them and where the page is.
+
+    Raises:
+        ConfigurationError: There is no such run.
+    """
+    store = project_store(project)
+    names = _names(store)
+    matching = [name for name in names if name.startswith(run)]
+    if len(matching) != 1:
+        raise ConfigurationError(
+            f"{len(matching) or 'no'} runs of {project.settings.name!r} begin with {run!r}",
+            hint=f"the newest are {', '.join(names[-3:]) or 'none'}; see evertrain runs "
+            f"{project.folder}",
+        )
+    record = write_report(project, store, run=matching[0], overrides=[])
+    return record, report_location(store, matching[0])
+
+
+def report_location(store: ObjectStore, run: str) -> str:
+    """Where a person finds the page."""
+    if "://" in store.uri:
+        return f"{store.uri.rstrip('/')}/{report_key(run)}"
+    return str(Path(store.uri) / report_key(run))
+
+
+def _names(store: ObjectStore) -> list[str]:
+    return sorted({info.key.split("/")[1] for info in store.list("runs/")})

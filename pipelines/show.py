@@ -1,0 +1,161 @@
+"""What the command line says: data on stdout, talk on stderr, progress only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from components.common.champion import PromotionEntry, champion_and_previous
+from components.common.layout import project_store
+from components.common.project import Project
+from components.common.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from pipelines.doctor import Finding
+
+_TALK = Console(stderr=True, highlight=False)
+_DATA = Console(highlight=False, soft_wrap=True)
+_MARKS = {"done": "✓", "stopped": "✗", "failed": "✗", "interrupted": "!", "not_run": "·"}
+
+
+def lines(value: Any, words: list[str], *, as_json: bool) -> None:
+    """Print data: JSON for machines, lines for people."""
+    print(json.dumps(value, indent=2)) if as_json else print("\n".join(words))
+
+
+def error(words: str) -> None:
+    """Say what went wrong."""
+    _TALK.print(f"error: {words}", markup=False)
+
+
+def unexpected(fault: Exception) -> int:
+    """Say what nobody foresaw; return the exit code. Usage errors come here too."""
+    import click
+
+    for kind in type(fault).__mro__:  # typer carries a click of its own
+        if kind.__name__ == "ClickException":
+            show = getattr(fault, "show", None)
+            if show is not None:
+                show()
+            return int(getattr(fault, "exit_code", 2))
+    if isinstance(fault, click.ClickException):
+        fault.show()
+        return fault.exit_code
+    outside = isinstance(fault, (OSError, MemoryError))
+    error(f"{type(fault).__name__}: {fault}\n\nhint: add --debug to see the traceback")
+    return 3 if outside else 1
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, str], None]]:
+    """Show which step is under way: a spinner on a terminal, a line a step elsewhere."""
+    began: dict[str, float] = {}
+    with _TALK.status("starting") as status:
+
+        def on_step(name: str, event: str) -> None:
+            if event == "started":
+                began[name] = time.monotonic()
+                status.update(name)
+                return
+            seconds = time.monotonic() - began.get(name, time.monotonic())
+            _TALK.print(f"{name:<18} {seconds:6.1f} s", markup=False)
+
+        yield on_step
+
+
+def run(project: Project, record: RunRecord, *, as_json: bool) -> None:
+    """The end of a run: a table of its steps, the verdict and its reason, where the report is."""
+    from pipelines.runs import report_location
+
+    if as_json:
+        print(record.model_dump_json(indent=2))
+        return
+    table = Table(title=f"{record.project}, run {record.run}", title_justify="left")
+    table.add_column("step")
+    table.add_column("seconds", justify="right")
+    table.add_column("outcome")
+    for step in record.steps:
+        seconds = "" if step.status == "not_run" else f"{step.seconds:.1f}"
+        words = step.status.replace("_", " ") + (" (cached)" if step.cache_hit else "")
+        table.add_row(step.step, seconds, f"{_MARKS[step.status]} {words}")
+    _DATA.print(table)
+    _DATA.print(f"verdict:  {verdict_words(record)}", markup=False)
+    for reason in record.reasons:
+        _DATA.print(f"reason:   {reason}", markup=False)
+    if record.hint:
+        _DATA.print(f"hint:     {record.hint}", markup=False)
+    _DATA.print(f"champion: {_arrow(record)}", markup=False)
+    location = report_location(project_store(project), record.run)
+    _DATA.print(f"report:   {location}", markup=False)
+
+
+def verdict_words(record: RunRecord) -> str:
+    """One or two words for how a run ended."""
+    if record.status == "finished":
+        return {"promote": "promoted", "hold": "held"}.get(record.verdict, record.verdict)
+    return record.status.replace("_", " ")
+
+
+def _arrow(record: RunRecord) -> str:
+    before, after = record.champion_before or "none", record.champion_after or "none"
+    return before if before == after else f"{before} → {after}"
+
+
+def champion(entries: list[PromotionEntry], *, as_json: bool) -> None:
+    """The model in production."""
+    current, previous = champion_and_previous(entries)
+    if as_json:
+        head = entries[-1].model_dump(mode="json") if entries else None
+        print(json.dumps({"champion": current, "previous": previous, "entry": head}, indent=2))
+    elif not entries:
+        print("there is no champion yet")
+    else:
+        head = entries[-1]
+        print(f"champion: version {current} (since {head.when:%Y-%m-%d %H:%M} UTC, run {head.run})")
+        print(f"reason:   {head.reason}")
+        print(f"previous: {previous or 'none'}")
+
+
+def history(entries: list[PromotionEntry], *, as_json: bool) -> None:
+    """Every promotion and rollback."""
+    if as_json:
+        print(json.dumps({"promotions": [e.model_dump(mode="json") for e in entries]}, indent=2))
+        return
+    table = Table()
+    for column in ("number", "when (UTC)", "action", "version", "who", "reason"):
+        table.add_column(column)
+    for e in entries:
+        when = f"{e.when:%Y-%m-%d %H:%M:%S}"
+        table.add_row(str(e.number), when, e.action, e.version, e.who, e.reason)
+    _DATA.print(table) if entries else print("nothing was promoted yet")
+
+
+def runs(records: list[RunRecord], *, as_json: bool) -> None:
+    """The runs of a project."""
+    if as_json:
+        print(json.dumps({"runs": [r.model_dump(mode="json") for r in records]}, indent=2))
+        return
+    table = Table()
+    for column in ("run", "outcome", "seconds", "champion", "reason"):
+        table.add_column(column)
+    for r in records:
+        reason = r.reasons[0] if r.reasons else ""
+        table.add_row(r.run, verdict_words(r), f"{r.seconds:.1f}", _arrow(r), reason)
+    _DATA.print(table) if records else print("there are no runs yet")
+
+
+def findings(found: list[Finding], *, as_json: bool) -> None:
+    """What the doctor found."""
+    if as_json:
+        print(json.dumps({"findings": [vars(f) for f in found]}, indent=2))
+        return
+    for f in found:
+        mark = "✓" if f.exit_code == 0 else "✗"
+        print(f"{mark} {f.name:<18} " + f.words.replace("\n\n", "\n").replace("\n", "\n" + " " * 21))

@@ -1,0 +1,274 @@
+"""The page says what happened, whatever happened, and holds nothing that could harm or leak."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+from report_sample_data import snapshot, validation
+from report_samples import CASES, REPLAY, RUN, composed, finished, stopped
+
+from components.common.figures import ColumnDrift, DataObject, TrainPoint
+from components.report_run.page import render
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+STEPS_WITH_FIGURES = 9
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=y>&\x00\ud800"
+
+
+class Outline(HTMLParser):
+    """Checks nesting and gathers headings, ids, links, attributes and words."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def page_of(case: str) -> str:
+    run, records = CASES[case]()
+    return render(run=run, records=records, replay=REPLAY)
+
+
+@pytest.fixture(scope="module", params=sorted(CASES))
+def page(request: pytest.FixtureRequest) -> str:
+    return page_of(request.param)
+
+
+VERDICTS = {
+    "promoted": ("PROMOTED", "Version 4 replaces version 3 as champion.", "roll back"),
+    "cold_start": ("PROMOTED", "Version 1 is the first champion.", "next run"),
+    "held": ("HELD", "Version 3 stays champion.", "“not worse than champion”: it saw -0.0092"),
+    "inconclusive": ("INCONCLUSIVE", "The evidence does not decide", "More rows in the holdout"),
+    "stopped": ("STOPPED", "validate_data stopped the run", "Mend flights-2013-04.parquet"),
+    "crashed": ("FAILED", "train_distributed failed", "A retry alone will not help"),
+    "interrupted": ("INTERRUPTED", "interrupted in train_distributed", "same command again"),
+    "nothing_new": ("NOTHING NEW", "so version 3 stays champion", "Nothing has to be done"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(VERDICTS))
+def test_the_verdict_its_reason_and_what_to_do_come_first(case: str) -> None:
+    run, _ = CASES[case]()
+    text = Outline(page_of(case)).text
+    first = text[: text.index("The picture that decides")]
+    for words in (*VERDICTS[case], run.reasons[0][1:]):
+        assert words in first
+
+
+@pytest.mark.parametrize("case", ["promoted", "cold_start", "held", "inconclusive"])
+def test_every_gate_shows_its_outcome_what_it_saw_and_its_threshold(case: str) -> None:
+    _, records = CASES[case]()
+    rows = re.search(r'<table class="gates">.*?</table>', page_of(case), re.S)
+    assert rows is not None
+    cells = rows.group().split("<tr>")[2:]
+    gates = records["evaluate_model"].figures["gates"]
+    assert len(cells) == len(gates)
+    for gate, cell in zip(gates, cells, strict=True):
+        for part in (gate["outcome"], gate["observed"], gate["threshold"]):
+            assert part in cell
+
+
+def test_a_held_model_is_never_called_promoted() -> None:
+    for case in sorted(set(CASES) - {"promoted", "cold_start"}):
+        assert "PROMOTED" not in Outline(page_of(case)).text
+
+
+def test_a_verdict_without_a_finished_promotion_is_not_called_a_promotion() -> None:
+    run, records = finished()
+    del records["promote_model"]
+    page = render(
+        run=run.model_copy(update={"status": "interrupted"}), records=records, replay=REPLAY
+    )
+    assert "PROMOTED" not in Outline(page).text
+
+
+@pytest.mark.parametrize("case", ["stopped", "crashed", "interrupted", "nothing_new"])
+def test_steps_that_were_not_reached_say_so(case: str) -> None:
+    _, records = CASES[case]()
+    text = Outline(page_of(case)).text
+    for name in ("select_checkpoint", "evaluate_model"):
+        assert name not in records
+        assert re.search(rf"Not reached: [^.]*{name}", text)
+
+
+def test_every_subset_of_records_makes_a_page() -> None:
+    run, records = finished()
+    for left_out in records:
+        rest = {name: record for name, record in records.items() if name != left_out}
+        Outline(render(run=run, records=rest, replay=REPLAY))
+    assert "left no record" in Outline(render(run=run, records={}, replay=REPLAY)).text
+
+
+def test_figures_that_cannot_be_read_are_said_and_not_guessed() -> None:
+    run, records = finished()
+    records["train_distributed"].figures["curve"][3]["loss"] = None  # how JSON writes NaN
+    text = Outline(render(run=run, records=records, replay=REPLAY)).text
+    assert "train_distributed left figures that cannot be read: curve.3.loss" in text
+    assert "PROMOTED" in text
+
+
+def test_the_page_names_data_drift_quarantine_leaks_splits_and_lineage() -> None:
+    text = Outline(page_of("promoted")).text
+    for words in (
+        "1 object is new, with 28,330 rows", "temperature", "0.412", "pressure possible: 12 rows",
+        "mean between", "2013-04-17", "no row key is in two parts", "step 168", "ECE 0.0094",
+        "Area 0.738", "9,588", "logistic", "2 min 23 s", "sha256:51c2aa07e1", "4be1c02d9f",
+        "torch==2.13.0", "retraining_noise: 0.0008", REPLAY, RUN, "shard model-0",
+        "from the cache", "95 % interval", "entry 4 written",
+    ):  # fmt: skip
+        assert words in text, words
+    broken = Outline(page_of("stopped")).text
+    assert "departure_delay: AUC 0.998" in broken
+    assert "1 blocking expectation failed" in broken
+
+
+def test_words_from_data_are_escaped_wherever_they_stand() -> None:
+    run, records = finished()
+    bad, bad_records = stopped()
+    for record in [*records.values(), *bad_records.values()]:
+        record.figures = _poisoned(record.figures)
+        record.reason = HOSTILE
+    for one, its in ((run, records), (bad, bad_records)):
+        one = one.model_copy(update={"project": HOSTILE, "reasons": [HOSTILE], "hint": HOSTILE,
+                                     "champion_after": HOSTILE, "key": HOSTILE})  # fmt: skip
+        page = render(run=one, records=its, replay=HOSTILE)
+        tags = {tag for tag, _ in Outline(page).tags}
+        assert not tags & {"script", "img", "iframe", "object", "embed"}
+        assert "<script" not in page
+        assert "\x00" not in page
+        page.encode()
+        _check_pictures(page)
+
+
+def _poisoned(value: object) -> object:
+    free = {"key", "column", "name", "observed", "expected", "threshold", "message", "rule", "now",
+            "before", "digest", "source", "commit", "reference", "python", "champion"}  # fmt: skip
+    if isinstance(value, dict):
+        return {
+            k: HOSTILE if k in free and isinstance(v, str) else _poisoned(v)
+            for k, v in value.items()
+        }
+    return [_poisoned(v) for v in value] if isinstance(value, list) else value
+
+
+def test_a_page_needs_nothing_from_outside(page: str) -> None:
+    for tag, attributes in Outline(page).tags:
+        assert tag != "script"
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            if name in ("src", "href", "data", "action", "poster", "srcset"):
+                assert re.match(r"#|data:,", value or ""), (tag, name, value)
+    assert not re.search(r"url\(|@import", page)
+
+
+def test_a_page_is_small(page: str) -> None:
+    assert len(page.encode()) < 120_000
+
+
+def test_a_huge_run_is_still_under_300_kilobytes() -> None:
+    run, records = finished()
+    huge = validation()
+    huge.expectations = huge.expectations * 400
+    huge.drift = [
+        ColumnDrift(
+            column=f"column_{i}" * 9,
+            psi=0.3,
+            now="a" * 500,
+            before="b" * 500,
+            null_now=0,
+            null_before=0,
+        )  # fmt: skip
+        for i in range(3000)
+    ]
+    big = snapshot()
+    big.objects = [
+        DataObject(key=f"{'long/' * 40}{i}", size=1, version="", sha256="0" * 64, rows=1)
+        for i in range(5000)
+    ]
+    big.provenance.packages = {f"package-{i}": "1.0" for i in range(3000)}
+    big.provenance.config = {f"key_{i}": "x" * 100 for i in range(3000)}
+    records["snapshot_data"].figures = big.model_dump(mode="json")
+    records["validate_data"].figures = huge.model_dump(mode="json")
+    curve = [TrainPoint(step=i, loss=1.0 / (i + 1), lr=1, gradient_norm=1, samples_per_second=1)
+             for i in range(50_000)]  # fmt: skip
+    records["train_distributed"].figures["curve"] = [p.model_dump() for p in curve]
+    size = len(render(run=run, records=records, replay=REPLAY).encode())
+    assert size < 300_000
+
+
+def test_a_page_is_well_formed_and_its_parts_are_named_once(page: str) -> None:
+    outline = Outline(page)
+    ids = Counter(a["id"] for _, a in outline.tags if "id" in a)
+    assert [name for name, times in ids.items() if times > 1] == []
+    for _, attributes in outline.tags:
+        for name in ("aria-labelledby", "href"):
+            for target in (attributes.get(name) or "").split():
+                if name != "href" or target.startswith("#"):
+                    assert target.removeprefix("#") in ids
+    assert dict(outline.tags)["html"]["lang"] == "en"
+
+
+def test_headings_are_in_order_and_only_one_is_the_first(page: str) -> None:
+    levels = [int(t[1]) for t, _ in Outline(page).tags if re.fullmatch(r"h[1-6]", t)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+def test_table_headers_have_a_scope_and_pictures_have_words(page: str) -> None:
+    for tag, attributes in Outline(page).tags:
+        if tag == "th":
+            assert attributes.get("scope") in ("row", "col")
+        if tag == "svg":
+            assert attributes.get("aria-hidden") == "true" or attributes.get("role") == "img"
+    _check_pictures(page)
+
+
+def _check_pictures(page: str) -> None:
+    for source in re.findall(r"<svg.*?</svg>", page, re.S):
+        picture = ElementTree.fromstring(source)
+        if picture.get("role") == "img":
+            assert (picture.findtext("title") or "").strip()
+            assert len(picture.findtext("desc") or "") > 10
+
+
+def test_a_picture_is_drawn_for_wide_pages_and_for_phones() -> None:
+    page = page_of("promoted")
+    assert page.count('class="chart wide"') == page.count('class="chart narrow"') == 5
+    assert page.count('class="chart"') == 4  # calibration, ROC and two curves of checks
+
+
+def test_numbers_that_are_missing_or_infinite_do_not_break_the_page() -> None:
+    run, records = composed({"snapshot_data": snapshot(), "validate_data": validation()},
+                            champion="3")  # fmt: skip
+    records["validate_data"].figures["drift"][0]["psi"] = float("nan")
+    records["validate_data"].figures["drift"][1]["psi"] = float("inf")
+    text = Outline(render(run=run, records=records, replay=REPLAY)).text
+    assert "unknown large" in text
