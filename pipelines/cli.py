@@ -52,9 +52,7 @@ def run(
     overrides = settings or []
     opened = open_project(project, overrides=overrides, data=data)
     with show.progress() as on_step:
-        record = run_locally(
-            opened, data=data, overrides=overrides, force=force, on_step=on_step
-        )
+        record = run_locally(opened, data=data, overrides=overrides, force=force, on_step=on_step)
     show.run(opened, record, as_json=as_json)
     raise typer.Exit(record.exit_code)
 
@@ -171,7 +169,7 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         show.error("interrupted\n\nhint: run the same command again: it goes on from there")
         code = 130
-    except Exception as error:  # noqa: BLE001 (a person gets words, not a traceback)
+    except Exception as error:
         if debug:
             raise
         code = show.unexpected(error)

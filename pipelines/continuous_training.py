@@ -1,10 +1,10 @@
 """The pipeline: from a snapshot of the data to a promoted model, or the reason why not.
 
-    snapshot_data ─► validate_data ─► split_data ─┬─► check_training ─► train_distributed ─►
-                                                  │   select_checkpoint ─┐
-                                                  └─► train_baseline ────┴─► evaluate_model ─►
-                                                                             promote_model
-    report_run: the exit handler, whatever happened
+snapshot_data ─► validate_data ─► split_data ─┬─► check_training ─► train_distributed ─►
+                                              │   select_checkpoint ─┐
+                                              └─► train_baseline ────┴─► evaluate_model ─►
+                                                                         promote_model
+report_run: the exit handler, whatever happened
 """
 
 from typing import List  # noqa: UP035 (KFP reads typing's spelling)

@@ -124,7 +124,10 @@ def only_run(folder: Path) -> Iterator[None]:
 
 
 def _execute(
-    folder: Path, parameters: dict[str, Any], log: io.TextIOBase, on_step: Callable[[str, str], None]
+    folder: Path,
+    parameters: dict[str, Any],
+    log: io.TextIOBase,
+    on_step: Callable[[str, str], None],
 ) -> None:
     """Compile, load what was compiled, and let kfp.local run it."""
     compiled = folder / "pipeline.yaml"

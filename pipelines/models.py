@@ -53,7 +53,8 @@ def roll_back(project: Project, *, to: str, reason: str) -> PromotionEntry:
     known = list(dict.fromkeys(entry.version for entry in entries))
     if not target or target not in known:
         raise ConfigurationError(
-            f"there is no version {target!r} to go back to" if target
+            f"there is no version {target!r} to go back to"
+            if target
             else "there is no earlier champion to go back to",
             hint=f"versions that were champion: {', '.join(known) or 'none'}",
         )

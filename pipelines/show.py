@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -112,8 +111,8 @@ def champion(entries: list[PromotionEntry], *, as_json: bool) -> None:
     """The model in production."""
     current, previous = champion_and_previous(entries)
     if as_json:
-        head = entries[-1].model_dump(mode="json") if entries else None
-        print(json.dumps({"champion": current, "previous": previous, "entry": head}, indent=2))
+        entry = entries[-1].model_dump(mode="json") if entries else None
+        print(json.dumps({"champion": current, "previous": previous, "entry": entry}, indent=2))
     elif not entries:
         print("there is no champion yet")
     else:
@@ -158,4 +157,6 @@ def findings(found: list[Finding], *, as_json: bool) -> None:
         return
     for f in found:
         mark = "✓" if f.exit_code == 0 else "✗"
-        print(f"{mark} {f.name:<18} " + f.words.replace("\n\n", "\n").replace("\n", "\n" + " " * 21))
+        print(
+            f"{mark} {f.name:<18} " + f.words.replace("\n\n", "\n").replace("\n", "\n" + " " * 21)
+        )

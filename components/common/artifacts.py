@@ -1,4 +1,4 @@
-"""Artifacts as the steps see them: paths and a few duck-typed methods, so that no step knows KFP."""
+"""Artifacts as the steps see them: paths and a few methods, so that no step knows KFP."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Where things lie in the object store, and where the home folder is.
 
-    objects/<sha256>                 content: splits, predictions, package files
-    snapshots/<digest>.json          one manifest per snapshot, immutable
-    runs/<run>/<step>.json           what each step did in a run; run.json and report.html beside
-    keys/<run key>/<step>.json       the latest finished record of a step for this key
-    keys/<run key>/finished.json     written when a run with this key has reached its decision
-    checkpoints/<run key>/...        training state (training_core.checkpoint)
-    promotions/<number>.json         the promotion log: the truth about the champion
+objects/<sha256>                 content: splits, predictions, package files
+snapshots/<digest>.json          one manifest per snapshot, immutable
+runs/<run>/<step>.json           what each step did in a run; run.json and report.html beside
+keys/<run key>/<step>.json       the latest finished record of a step for this key
+keys/<run key>/finished.json     written when a run with this key has reached its decision
+checkpoints/<run key>/...        training state (training_core.checkpoint)
+promotions/<number>.json         the promotion log: the truth about the champion
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def home(project: Project) -> Path:
 
 
 def project_store(project: Project, uri: str = "") -> ObjectStore:
-    """Open the project's object store: `uri`, else its setting, EVERTRAIN_STORE, the home folder."""
+    """Open the object store: `uri`, else the setting, EVERTRAIN_STORE, the home folder."""
     chosen = uri or project.settings.store or os.environ.get("EVERTRAIN_STORE", "")
     return open_store(chosen or home(project) / "store")
 

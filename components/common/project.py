@@ -86,7 +86,8 @@ class BaselineSettings(Settings):
     )
 
 
-BASELINES = ("prior", "input_independent", "table", "logistic")
+Baseline = Literal["prior", "input_independent", "table", "logistic"]
+BASELINES: tuple[Baseline, ...] = ("prior", "input_independent", "table", "logistic")
 
 
 class DecisionSettings(Settings):
@@ -112,8 +113,8 @@ class DecisionSettings(Settings):
         default_factory=dict, description="Largest value of a metric that may be promoted."
     )
     minimum_auc: float = Field(0.5, ge=0.5, le=1, description="Smallest AUC that may be promoted.")
-    must_beat: list[Literal["prior", "input_independent", "table", "logistic"]] = Field(
-        default_factory=lambda: ["prior", "input_independent"],
+    must_beat: list[Baseline] = Field(
+        ["prior", "input_independent"],
         description="Baselines that must be beaten beyond doubt.",
     )
 
@@ -138,7 +139,9 @@ class ProjectSettings(Settings):
     training: TrainingSettings = TrainingSettings()
     decision: DecisionSettings
     tracking: TrackingSettings = TrackingSettings()
-    store: str = Field("", description="Object store; empty: EVERTRAIN_STORE, else the home folder.")
+    store: str = Field(
+        "", description="Object store; empty: EVERTRAIN_STORE, else the home folder."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> ProjectSettings:

@@ -33,7 +33,7 @@ def read_snapshot(context: StepContext, manifest: dict[str, Any]) -> pd.DataFram
     return frame
 
 
-def broken_rules(frame: pd.DataFrame, rules: list[RowRule]) -> pd.Series:  # type: ignore[type-arg]
+def broken_rules(frame: pd.DataFrame, rules: list[RowRule]) -> pd.Series[Any]:
     """Return the first rule that each row breaks, or "" (string, index of the frame)."""
     broken = pd.Series("", index=frame.index, dtype="object")
     for rule in rules:
@@ -68,15 +68,16 @@ def read_part(context: StepContext, splits: dict[str, Any], part: str) -> pd.Dat
     return pd.read_parquet(path)
 
 
-def days_of(frame: pd.DataFrame, settings: ProjectSettings) -> pd.Series:  # type: ignore[type-arg]
+def days_of(frame: pd.DataFrame, settings: ProjectSettings) -> pd.Series[Any]:
     """Return each row's cluster: its day (UTC), or its own number where rows are drawn."""
     column = settings.data.time_column
     if settings.decision.cluster == "row" or column is None:
         return pd.Series(range(len(frame)), index=frame.index)
-    return times_of(frame, column).dt.floor("D")
+    days: pd.Series[Any] = times_of(frame, column).dt.floor("D")
+    return days
 
 
-def times_of(frame: pd.DataFrame, column: str) -> pd.Series:  # type: ignore[type-arg]
+def times_of(frame: pd.DataFrame, column: str) -> pd.Series[Any]:
     """Return a time column as UTC timestamps.
 
     Raises:

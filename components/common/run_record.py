@@ -90,9 +90,7 @@ def compose(store: ObjectStore, *, run: str, project: str, champion: str) -> Run
     snapshot = _figures(records, "snapshot_data", SnapshotFigures)
     evaluated = _figures(records, "evaluate_model", EvaluateFigures)
     promoted = _figures(records, "promote_model", PromoteFigures)
-    bad = next(
-        (r for n, r in records.items() if r.status != "done" and n != "report_run"), None
-    )
+    bad = next((r for n, r in records.items() if r.status != "done" and n != "report_run"), None)
     status: RunStatus
     reasons: list[str] = []
     if bad is not None:
@@ -111,10 +109,13 @@ def compose(store: ObjectStore, *, run: str, project: str, champion: str) -> Run
     if promoted is not None:
         reasons.append(promoted.reason)
     if evaluated is not None:
-        reasons.extend(evaluated.reasons)
+        said = " ".join(reasons)
+        reasons.extend(reason for reason in evaluated.reasons if reason not in said)
     started = min((r.started for r in records.values()), default=None)
-    ended = max((r.started.timestamp() + r.seconds for r in records.values() if not r.cache_hit),
-                default=0.0)
+    ended = max(
+        (r.started.timestamp() + r.seconds for r in records.values() if not r.cache_hit),
+        default=0.0,
+    )
     began = min((r.started.timestamp() for r in records.values() if not r.cache_hit), default=0.0)
     return RunRecord(
         run=run,

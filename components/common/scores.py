@@ -9,9 +9,7 @@ Floats = npt.NDArray[np.float64]
 _EPSILON = 1e-7  # a probability is never taken for certain; also float32's own resolution at 1
 
 
-def row_scores(
-    truth: npt.NDArray[np.float32] | Floats, probability: Floats
-) -> dict[str, Floats]:
+def row_scores(truth: npt.NDArray[np.float32] | Floats, probability: Floats) -> dict[str, Floats]:
     """Return log loss, Brier score and error of each row, each float64 [N].
 
     Raises:
@@ -29,9 +27,7 @@ def row_scores(
     }
 
 
-def mean_scores(
-    truth: npt.NDArray[np.float32] | Floats, probability: Floats
-) -> dict[str, float]:
+def mean_scores(truth: npt.NDArray[np.float32] | Floats, probability: Floats) -> dict[str, float]:
     """Return the means of the row scores, and the AUC."""
     from sklearn.metrics import roc_auc_score
 

@@ -26,7 +26,7 @@ def floor_gates(scores: dict[str, float], settings: DecisionSettings) -> list[Ga
                 outcome="pass" if value <= limit else "fail",
                 observed=f"{value:.4f}",
                 threshold=f"at most {limit:g}",
-                message=f"its {_WORDS[metric]} is {value:.4f}, and {limit:g} is allowed",
+                message=f"the challenger's {_WORDS[metric]} is {value:.4f}, and {limit:g} is allowed",
             )
         )
     auc = scores["auc"]
@@ -36,7 +36,7 @@ def floor_gates(scores: dict[str, float], settings: DecisionSettings) -> list[Ga
             outcome="pass" if auc >= settings.minimum_auc else "fail",
             observed=f"{auc:.4f}",
             threshold=f"at least {settings.minimum_auc:g}",
-            message=f"its AUC is {auc:.4f}, and {settings.minimum_auc:g} is asked for",
+            message=f"the challenger's AUC is {auc:.4f}, and {settings.minimum_auc:g} is asked for",
         )
     )
     return gates
@@ -72,7 +72,7 @@ def _interval_gate(
         outcome=outcome,
         observed=f"{comparison.difference:+.4f} [{low:+.4f}, {high:+.4f}]",
         threshold=f"lower end above {least:+g}" if least else "lower end above 0",
-        message=f"its {metric} is {abs(comparison.difference):.4f} {better} than that of {other} "
+        message=f"the challenger's {metric} is {abs(comparison.difference):.4f} {better} than that of {other} "
         f"({settings.confidence:.0%} interval {low:+.4f} to {high:+.4f}), {beyond}",
     )
 
@@ -89,4 +89,5 @@ def decide(gates: list[Gate]) -> tuple[Verdict, list[str]]:
         return "hold", [g.message for g in [*failed, *open_ones]]
     if open_ones or not passed:
         return "inconclusive", [g.message for g in open_ones] or ["no gate could be evaluated"]
-    return "promote", [g.message for g in reversed(passed)]
+    first = sorted(passed, key=lambda g: g.name != "champion")  # the champion is what matters most
+    return "promote", [g.message for g in first]

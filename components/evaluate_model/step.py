@@ -60,9 +60,7 @@ def run(
         parts = read_json(splits)
         rows = read_part(context, parts, "holdout")
         truth = task.target(rows)
-        predictions = {
-            "challenger": Package(Path(model), type(task.preprocessor())).predict(rows)
-        }
+        predictions = {"challenger": Package(Path(model), type(task.preprocessor())).predict(rows)}
         champion = champion_to_beat(PromotionLog(context.store), run_key)
         gates: list[Gate] = []
         if champion is not None:

@@ -28,7 +28,8 @@ def promote_model(
         model: The packaged challenger.
 
     Returns:
-        outcome: promoted or held; champion: the version that is champion now.
+        outcome: `promoted` or `held`.
+        champion: The version that is champion now; empty: none.
     """
     from components.promote_model.step import run
 

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import mlflow
 import pandas as pd
@@ -15,15 +16,17 @@ import torch
 from mlflow.pyfunc import PythonModel
 
 
-class PackagedModel(PythonModel):
+class PackagedModel(PythonModel):  # type: ignore[misc]  # mlflow has no types
     """Raw rows in, one column `prediction` out."""
 
-    def load_context(self, context):
+    def load_context(self, context: Any) -> None:
         folder = Path(context.artifacts["package"])
         manifest = json.loads((folder / "package.json").read_text())
         spec = importlib.util.spec_from_file_location(
             "evertrain_preprocessor", folder / "preprocessor.py"
         )
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         state = json.loads((folder / "preprocessor.json").read_text())
@@ -32,7 +35,7 @@ class PackagedModel(PythonModel):
             warnings.simplefilter("ignore")
             self.network = torch.export.load(folder / "network.pt2").module()
 
-    def predict(self, context, model_input, params=None):
+    def predict(self, context: Any, model_input: Any, params: Any = None) -> pd.DataFrame:
         arrays = self.preprocessor.transform(pd.DataFrame(model_input))
         with torch.no_grad():
             scores = self.network({name: torch.from_numpy(a) for name, a in arrays.items()})

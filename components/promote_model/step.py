@@ -57,7 +57,10 @@ def run(
             repair_aliases(log, registry, context.project.settings.name)
             figures = PromoteFigures(
                 outcome="promoted",
-                reason=f"version {entry.version} is champion now: {verdict.reasons[0]}",
+                reason=f"version {entry.version} replaces champion {before}: {verdict.reasons[0]}"
+                if before
+                else f"version {entry.version} is the first champion, so floors and baselines "
+                f"decided: {verdict.reasons[0]}",
                 version=entry.version,
                 entry=entry.number,
                 champion_before=before,
@@ -67,10 +70,9 @@ def run(
             if entries:
                 repair_aliases(log, open_registry(context), context.project.settings.name)
             stays = f"champion {before} stays" if before else "there is still no champion"
-            doubt = "the comparison is inconclusive" if verdict.verdict == "inconclusive" else "held"
             figures = PromoteFigures(
                 outcome="held",
-                reason=f"{stays}; {doubt}: {verdict.reasons[0]}",
+                reason=f"{stays}: {verdict.reasons[0]}",
                 version="",
                 entry=0,
                 champion_before=before,
@@ -151,7 +153,9 @@ def _register(
         uri=tracking_uri(context.project), experiment=settings.tracking.experiment or settings.name
     )
     run = tracking.open_run(
-        key=run_key, name=f"{settings.name} {run_key[:8]}", tags={"evertrain.run": context.record.run}
+        key=run_key,
+        name=f"{settings.name} {run_key[:8]}",
+        tags={"evertrain.run": context.record.run},
     )
     scores = verdict.metrics["challenger"].items()
     tracking.log_metrics(run, [(f"holdout_{name}", value, 0) for name, value in scores])

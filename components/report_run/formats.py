@@ -26,9 +26,9 @@ def count(value: int) -> str:
     return f"{value:,}".replace("-", MINUS)
 
 
-def plural(value: int, noun: str) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+def plural(value: int, noun: str, many: str = "") -> str:
+    """`1 row`, `2 rows`; `many` is for nouns that take no plain s."""
+    return f"{count(value)} {noun if value == 1 else many or noun + 's'}"
 
 
 def fixed(value: float, decimals: int) -> str:

@@ -68,7 +68,8 @@ def interval_plot(
         left, right = (170, 540) if wide else (8, width - 8)
         height = 40 if wide else 52
         across = Scale(low, high, left, right)
-        top = 26.0 if zero else 4.0
+        crowded = zero is not None and across(0) + 8 + CHARACTER * len(zero[1]) > width
+        top = 4.0 + (22 if zero else 0) + (16 if crowded else 0)
         bottom = top + height * len(rows) + 6
         levels = [top + height * i + (23 if wide else 38) for i in range(len(rows))]
         # On a phone the words stand above the intervals, so lines leave room for them.
@@ -89,7 +90,7 @@ def interval_plot(
             )
         parts.append(x_axis(across, bottom=bottom, words=x_words, ticks=5, grid=spans))
         if zero:
-            parts.append(_zero(across, zero, top=top, spans=spans, width=width))
+            parts.append(_zero(across, zero, crowded=crowded, spans=[(top - 6, top), *spans]))
         if needed is not None:
             parts.extend(line(across(needed), a, across(needed), b, "mark") for a, b in spans)
         for y, row in zip(levels, rows, strict=True):
@@ -113,16 +114,17 @@ def _zero(
     scale: Scale,
     words: tuple[str, str],
     *,
-    top: float,
+    crowded: bool,
     spans: Points,
-    width: float,
 ) -> Markup:
-    """The line at zero and the words on its two sides, kept inside the picture."""
-    x = scale(0)
+    """The line at zero and the words on its two sides; crowded: right of it is no room."""
+    x, y = scale(0), spans[0][0] - 4
     less, more = words
-    parts = [line(x, upper, x, lower, "zero") for upper, lower in [(top - 6, top), *spans]]
+    parts = [line(x, upper, x, lower, "zero") for upper, lower in spans]
     if x - CHARACTER * len(less) - 8 > 0:
-        parts.append(text(x - 8, top - 10, less, anchor="end", kind="side"))
-    start = min(x + 8, width - CHARACTER * len(more))
-    parts.append(text(start, top - 10, more, kind="side strong"))
+        parts.append(text(x - 8, y, less, anchor="end", kind="side"))
+    if crowded:
+        parts.append(text(scale.stop, y - 16, more, anchor="end", kind="side strong"))
+    else:
+        parts.append(text(x + 8, y, more, kind="side strong"))
     return Markup("").join(parts)

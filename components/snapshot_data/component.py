@@ -28,8 +28,10 @@ def snapshot_data(
         snapshot: Manifest of the snapshot (JSON).
 
     Returns:
-        Output: `train` or `nothing_new` (kfp.local finds a condition's value under no other name);
-        data_digest: hash of the snapshot; run_key: hash of data, code and configuration.
+        Output: `train` or `nothing_new` (kfp.local finds a condition's value under no other name).
+        data_digest: Hash of the snapshot.
+        run_key: Hash of data, code and configuration.
+
     """
     from components.snapshot_data.step import run
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -74,7 +76,7 @@ def run(
         log_metrics(metrics, {f"{name}_rows": len(part) for name, part in parts.items()})
 
 
-def divide(rows: pd.DataFrame, settings: ProjectSettings) -> pd.Series:  # type: ignore[type-arg]
+def divide(rows: pd.DataFrame, settings: ProjectSettings) -> pd.Series[Any]:
     """Return the part of each row.
 
     By time: the newest days are the holdout, the days before them validation. By hash: a row's
@@ -120,7 +122,11 @@ def prove_apart(parts: dict[str, pd.DataFrame], settings: ProjectSettings) -> li
     """
     proof = []
     key = settings.data.row_key
-    for earlier, later in (("train", "validation"), ("train", "holdout"), ("validation", "holdout")):
+    for earlier, later in (
+        ("train", "validation"),
+        ("train", "holdout"),
+        ("validation", "holdout"),
+    ):
         shared = parts[earlier][key].merge(parts[later][key], on=key)
         if len(shared):
             raise StoppedByGate(

@@ -59,8 +59,11 @@ def train(
     seed_everything(settings.seed)
     model = task.build_model(preprocessor)
     stop = _StopRequest()
-    tracker = _Tracker(opened.settings.name, tracking_uri(opened), opened, run_key) \
-        if strategy.rank == 0 else None
+    tracker = (
+        _Tracker(opened.settings.name, tracking_uri(opened), opened, run_key)
+        if strategy.rank == 0
+        else None
+    )
     checkpoints = Checkpoints(objects, checkpoint_prefix(run_key))
     trainer = Trainer(
         task=task,
@@ -155,4 +158,3 @@ def _flat(values: dict[str, Any], prefix: str) -> dict[str, Any]:
         name = f"{prefix}.{key}"
         flat |= _flat(value, name) if isinstance(value, dict) else {name: value}
     return flat
-

@@ -51,7 +51,7 @@ def run(
                 parameters=result["parameters"],
                 steps=outcome["steps"],
                 samples=outcome["samples"],
-                epochs=outcome["samples"] / job["splits"]["parts"]["train"]["rows"],  # type: ignore[index]
+                epochs=outcome["samples"] / job["splits"]["parts"]["train"]["rows"],
                 processes=result["processes"],
                 device=result["device"],
                 precision=result["precision"],

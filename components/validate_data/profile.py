@@ -24,8 +24,11 @@ def profile_of(rows: pd.DataFrame) -> dict[str, Any]:
         if pd.api.types.is_numeric_dtype(values.dtype):
             known = np.asarray(values.dropna(), dtype=np.float64)
             known = known[np.isfinite(known)]
-            edges = np.unique(np.quantile(known, np.linspace(0, 1, _BINS + 1))[1:-1]) \
-                if known.size else np.zeros(0)
+            edges = (
+                np.unique(np.quantile(known, np.linspace(0, 1, _BINS + 1))[1:-1])
+                if known.size
+                else np.zeros(0)
+            )
             entry |= {
                 "kind": "number",
                 "mean": float(known.mean()) if known.size else None,

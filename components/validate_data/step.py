@@ -44,9 +44,7 @@ def run(
         manifest = read_json(snapshot)
         refuse_mixed_schemas(fetch_snapshot(context, manifest))
         rows = read_snapshot(context, manifest)
-        results, page = validate(
-            rows, context.project.folder / settings.validation.suite
-        )
+        results, page = validate(rows, context.project.folder / settings.validation.suite)
         aside = broken_rules(rows, settings.validation.row_rules)
         kept = rows[aside == ""]
         label = context.project.task().label
@@ -92,9 +90,7 @@ def refuse_mixed_schemas(objects: list[tuple[DataObject, Path]]) -> None:
     Raises:
         StoppedByGate: An object differs.
     """
-    schemas = {
-        o.key: {f.name: str(f.type) for f in pq.read_schema(path)} for o, path in objects
-    }
+    schemas = {o.key: {f.name: str(f.type) for f in pq.read_schema(path)} for o, path in objects}
     usual_names = Counter(json.dumps(s, sort_keys=True) for s in schemas.values())
     usual: dict[str, str] = json.loads(usual_names.most_common(1)[0][0])
     for key, schema in schemas.items():

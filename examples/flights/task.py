@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from training_core import BinaryTask, Preprocessor, TabularPreprocessor
 
-# Tail number and flight number are left out: embeddings of them were learned by heart and hurt.
+# The flight number is a key and no feature: there are thousands, each with a few flights a month.
 CATEGORIES = ["carrier", "origin", "dest", "hour", "weekday", "arrival_hour", "engine"]
 NUMBERS = [
     "hour",  # once more: neighbouring hours are alike, and the embeddings do not know it
@@ -52,9 +52,9 @@ class Steps(nn.Module):
     """Turns each number into a row of ramps from 0 to 1, one beside the other.
 
     A network can bend at every knot, as a tree can split there, and beyond the last knot nothing
-    changes: a July hotter than any day seen is read as the hottest, not extrapolated. Worth 0.013
-    of log loss in June and July, when the past holds no summer. Piecewise linear encoding, after
-    Gorishniy, Rubachev and Babenko 2022, arXiv:2203.05556.
+    changes: a July hotter than any day seen is read as the hottest, not extrapolated. With plain
+    numbers the log loss was 0.022 higher in April, 0.011 in June, 0.004 in July (one seed).
+    Piecewise linear encoding, after Gorishniy, Rubachev and Babenko 2022, arXiv:2203.05556.
 
     Args:
         count: Ramps a number.

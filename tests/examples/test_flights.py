@@ -358,7 +358,7 @@ def test_the_networks_loop_learns_more_than_the_prior_and_repeats_itself(
     )
     losses = [
         year.log_loss(
-            year.fit_network(task_module.FlightsTask(), train, validation, 0, epochs=1)(validation),
+            year.fit_network(task_module.FlightsTask(), train, validation, 0, epochs=4)(validation),
             validation["late"].to_numpy(),
         ).mean()
         for _ in range(2)

@@ -138,6 +138,8 @@ def evaluation(verdict: str = "promote", *, first: bool = False) -> f.EvaluateFi
         "challenger": [f.ReliabilityBin(predicted=p, observed=o, rows=n) for p, o, n in bins],
         "champion": [f.ReliabilityBin(predicted=p, observed=o * 1.12, rows=n) for p, o, n in bins],
     }
+    if not first:
+        metrics["challenger"]["log_loss"] = round(0.4748 - against[0], 4)
     if first:
         metrics.pop("champion"), reliability.pop("champion")
     return f.EvaluateFigures(

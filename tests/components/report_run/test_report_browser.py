@@ -25,8 +25,9 @@ const light = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => x / 255)
     .map(x => x <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4);
   return .2126 * v[0] + .7152 * v[1] + .0722 * v[2]; };
 const on = light(getComputedStyle(document.body).backgroundColor);
-const ratio = c => { const l = light(c); return (Math.max(l, on) + .05) / (Math.min(l, on) + .05) };
-const seen = [...document.querySelectorAll('p, h1, h2, td, th, dt, dd, small, summary, .mark, svg text')]
+const ratio = c => (Math.max(light(c), on) + .05) / (Math.min(light(c), on) + .05);
+const seen = [...document.querySelectorAll('p, h1, h2, td, th, dd, small,' +
+  'summary, span.mark, svg text')]
   .filter(e => e.getClientRects().length);
 return Math.min(...seen.map(e =>
   ratio(getComputedStyle(e)[e instanceof SVGElement ? 'fill' : 'color'])));
@@ -114,7 +115,8 @@ def test_words_of_a_picture_do_not_overlap(browser: Browser, page: Path) -> None
         overlaps = browser.run("""
           const found = [];
           for (const svg of document.querySelectorAll('svg.chart')) {
-            const boxes = [...svg.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), t]);
+            const boxes = [...svg.querySelectorAll('text')]
+                .map(t => [t.getBoundingClientRect(), t]);
             boxes.forEach(([a, s], i) => boxes.slice(i + 1).forEach(([b, t]) => {
               if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
                   && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4)
@@ -137,7 +139,8 @@ def test_print_is_light_opens_everything_and_keeps_the_verdict_and_its_picture_t
     )
     assert closed == 0
     bottom = browser.run(
-        "return document.querySelector('.decides figure:last-of-type').getBoundingClientRect().bottom"
+        "return document.querySelector('.decides figure:last-of-type')"
+        ".getBoundingClientRect().bottom"
     )
     assert bottom < 991  # 297 mm less the margins
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -204,7 +205,7 @@ def test_a_huge_run_is_still_under_300_kilobytes() -> None:
             before="b" * 500,
             null_now=0,
             null_before=0,
-        )  # fmt: skip
+        )
         for i in range(3000)
     ]
     big = snapshot()
@@ -239,7 +240,7 @@ def test_headings_are_in_order_and_only_one_is_the_first(page: str) -> None:
     levels = [int(t[1]) for t, _ in Outline(page).tags if re.fullmatch(r"h[1-6]", t)]
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
 def test_table_headers_have_a_scope_and_pictures_have_words(page: str) -> None:
