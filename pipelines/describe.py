@@ -1,4 +1,4 @@
-"""Write each component's README from its signature: `python -m pipelines.describe`.
+"""Write what is generated: component READMEs and JSON Schemas: `python -m pipelines.describe`.
 
 A test compares the files with what this writes.
 """
@@ -6,15 +6,20 @@ A test compares the files with what this writes.
 from __future__ import annotations
 
 import importlib
+import json
 import warnings
 from pathlib import Path
 from typing import Any
 
+import docstring_parser
 import yaml
 
+from components.common.project import ProjectSettings
 from components.common.records import STEPS
+from components.common.run_record import RunRecord
 
 _COMPONENTS = Path(__file__).resolve().parents[1] / "components"
+_DOCS = _COMPONENTS.parent / "docs"
 
 
 def readme(step: str) -> str:
@@ -24,6 +29,10 @@ def readme(step: str) -> str:
         component = getattr(importlib.import_module(f"components.{step}.component"), step)
     metadata = yaml.safe_load((_COMPONENTS / step / "metadata.yaml").read_text())
     spec = component.component_spec
+    said = {
+        entry.arg_name: entry.description
+        for entry in docstring_parser.parse(component.python_func.__doc__).params
+    }
     lines = [
         f"# {step}",
         "",
@@ -33,11 +42,11 @@ def readme(step: str) -> str:
         "",
         "| input | type | what |",
         "|---|---|---|",
-        *(f"| `{n}` | {_type(i.type)} | {_words(i)} |" for n, i in (spec.inputs or {}).items()),
+        *(f"| `{n}` | {_type(i.type)} | {_words(n, i, said)} |" for n, i in (spec.inputs or {}).items()),
         "",
         "| output | type | what |",
         "|---|---|---|",
-        *(f"| `{n}` | {_type(o.type)} | {_words(o)} |" for n, o in (spec.outputs or {}).items()),
+        *(f"| `{n}` | {_type(o.type)} | {_words(n, o, said)} |" for n, o in (spec.outputs or {}).items()),
         "",
         f"Figures in its record: `{metadata['figures']}` (`components/common/figures.py`).",
         "",
@@ -50,14 +59,27 @@ def _type(text: str) -> str:
     return text.removeprefix("system.").removeprefix("typing.").partition("@")[0].partition("[")[0]
 
 
-def _words(slot: Any) -> str:
-    return " ".join((slot.description or "").split())
+def _words(name: str, slot: Any, said: dict[str, str | None]) -> str:
+    """KFP keeps no description of output artifacts: those come from the docstring."""
+    return " ".join((slot.description or said.get(name) or "").split())
+
+
+def generated() -> dict[Path, str]:
+    """Return every generated file and what belongs in it."""
+    schemas = {"run": RunRecord, "evertrain": ProjectSettings}
+    return {
+        **{_COMPONENTS / step / "README.md": readme(step) for step in STEPS},
+        **{
+            _DOCS / f"{name}.schema.json": json.dumps(model.model_json_schema(), indent=2) + "\n"
+            for name, model in schemas.items()
+        },
+    }
 
 
 def main() -> None:
-    """Write every README."""
-    for step in STEPS:
-        (_COMPONENTS / step / "README.md").write_text(readme(step))
+    """Write every generated file."""
+    for file, content in generated().items():
+        file.write_text(content)
 
 
 if __name__ == "__main__":

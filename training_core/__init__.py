@@ -11,6 +11,11 @@ _HOME = {
     "Preprocessor": "training_core.task",
     "Task": "training_core.task",
     "TabularPreprocessor": "training_core.tabular",
+    "Examples": "training_core.examples",
+    "SingleProcess": "training_core.parallel",
+    "Trainer": "training_core.loop",
+    "outputs_of": "training_core.evaluation",
+    "seed_everything": "training_core.loop",
     "TrainingSettings": "training_core.settings",
     "ConfigurationError": "training_core.errors",
     "EvertrainError": "training_core.errors",
@@ -18,7 +23,7 @@ _HOME = {
     "TrainingFailed": "training_core.errors",
 }
 
-__all__ = sorted(_HOME)  # noqa: PLE0605 (names are loaded lazily)
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

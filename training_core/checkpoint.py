@@ -2,7 +2,7 @@
 
     <prefix>/<step>/state.pt          model, optimiser, scaler, history, position
     <prefix>/<step>/rank-<r>.pt       random states of rank r
-    <prefix>/<step>/manifest.json     written last: sha256 of each shard, metrics
+    <prefix>/<step>/manifest.json     written last: sha256 of each shard and of itself, metrics
 
 Shards are written, read back and compared with their hash before the manifest is written, in one
 atomic put. What has no manifest is not a checkpoint; what fails its hash is reported and passed
@@ -66,6 +66,20 @@ class Manifest:
     shards: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Whole:
+    """A checkpoint that was read back.
+
+    Attributes:
+        state: What rank 0 saved.
+        rank_state: What this rank saved; None if there was no such rank.
+    """
+
+    manifest: Manifest
+    state: dict[str, Any]
+    rank_state: dict[str, Any] | None
+
+
 class Checkpoints:
     """The checkpoints of one training.
 
@@ -103,7 +117,8 @@ class Checkpoints:
             written = {name: self._write(step, name, value) for name, value in shards.items()}
         except Exception as error:  # noqa: BLE001 (every rank must reach the gather below)
             failure = error
-        outcomes = strategy.gather((written, None if failure is None else str(failure)))
+        words = None if failure is None else str(failure) or type(failure).__name__
+        outcomes = strategy.gather((written, words))
         if failure is not None or any(word for _, word in outcomes):
             self._remove(step)
             if failure is not None:
@@ -118,6 +133,7 @@ class Checkpoints:
                 "metrics": metrics,
                 "shards": everything,
             }
+            manifest["sha256"] = _seal(manifest)
             self.store.put(self._key(step, "manifest.json"), json.dumps(manifest).encode())
 
     def manifests(self) -> list[Manifest]:
@@ -127,6 +143,8 @@ class Checkpoints:
             if entry.key.endswith("/manifest.json"):
                 try:
                     content = json.loads(self.store.get(entry.key))
+                    if content.pop("sha256") != _seal(content):
+                        raise ValueError("its sha256 is another")
                     found.append(
                         Manifest(
                             content["step"],
@@ -135,8 +153,8 @@ class Checkpoints:
                             content["shards"],
                         )
                     )
-                except (ValueError, KeyError, TypeError) as error:
-                    self._report(f"{entry.key} is no manifest ({type(error).__name__})")
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    self._report(f"{entry.key} is no manifest ({type(error).__name__}: {error})")
         return sorted(found, key=lambda manifest: manifest.step)
 
     def load(self, manifest: Manifest, *, shard: str = "state.pt") -> dict[str, Any] | None:
@@ -150,10 +168,39 @@ class Checkpoints:
         if hashlib.sha256(data).hexdigest() != manifest.shards.get(shard):
             self._report(f"{key} is damaged: its sha256 is not the manifest's")
             return None
-        loaded: dict[str, Any] = torch.load(
-            io.BytesIO(data), map_location="cpu", weights_only=True
-        )
+        try:
+            loaded: dict[str, Any] = torch.load(
+                io.BytesIO(data), map_location="cpu", weights_only=True
+            )
+        except Exception as error:  # noqa: BLE001 (the hash is right, yet it is no state of ours)
+            self._report(f"{key} cannot be loaded: {str(error).splitlines()[0]}")
+            return None
         return loaded
+
+    def newest(self, strategy: Strategy) -> Whole | None:
+        """Return the newest checkpoint that every rank can read whole, or None; all ranks together.
+
+        A rank that the checkpoint has no random state for (it was saved by fewer) gets none.
+
+        Raises:
+            TrainingFailed: The ranks do not see the same checkpoints.
+        """
+        manifests = self.manifests()
+        seen = strategy.gather([manifest.step for manifest in manifests])
+        if any(steps != seen[0] for steps in seen):
+            raise TrainingFailed(
+                f"the ranks read different checkpoints (steps {seen})",
+                hint="run the same command again; if it persists, the storage is inconsistent",
+            )
+        own = f"rank-{strategy.rank}.pt"
+        for manifest in reversed(manifests):
+            state = self.load(manifest)
+            rank_state = self.load(manifest, shard=own) if own in manifest.shards else {}
+            whole = state is not None and rank_state is not None
+            if all(strategy.gather(whole)):
+                assert state is not None
+                return Whole(manifest, state, rank_state or None)
+        return None
 
     def retain(self, settings: CheckpointSettings, *, metric: str = "loss") -> list[int]:
         """Delete all but the last and the best ones; return the steps that stay."""
@@ -194,3 +241,8 @@ class Checkpoints:
 
     def _key(self, step: int, name: str) -> str:
         return f"{self.prefix}/{step:09d}/{name}"
+
+
+def _seal(manifest: dict[str, Any]) -> str:
+    """Hash of a manifest's content: a flipped digit in it is as bad as one in a shard."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()

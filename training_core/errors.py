@@ -35,9 +35,9 @@ class ConfigurationError(EvertrainError):
     exit_code = 2
 
 
-class StoppedByGate(EvertrainError):
+class StoppedByGate(EvertrainError):  # noqa: N818 (an outcome, named for people)
     """A gate kept bad data or broken training code out."""
 
 
-class TrainingFailed(EvertrainError):
+class TrainingFailed(EvertrainError):  # noqa: N818 (an outcome, named for people)
     """Training diverged, or left nothing that can be used."""

@@ -36,7 +36,8 @@ class Examples:
         if np.isnan(target).any():
             raise ValueError(f"{int(np.isnan(target).sum())} rows have no label")
         arrays = {name: torch.from_numpy(a) for name, a in preprocessor.transform(frame).items()}
-        return cls(arrays, torch.from_numpy(target))
+        # a copy: pandas lends its memory read-only
+        return cls(arrays, torch.from_numpy(target.copy()))
 
     def __len__(self) -> int:
         return len(self.target)

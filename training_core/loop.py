@@ -15,12 +15,11 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from training_core.checkpoint import Checkpoints, Manifest
+from training_core.checkpoint import Checkpoints
 from training_core.errors import TrainingFailed
 from training_core.evaluation import evaluate
 from training_core.examples import Examples, StepBatch, step_batches, steps_in
@@ -147,18 +146,20 @@ class Trainer:
             steps += 1
             self.outcome.steps += 1
             self.outcome.samples = batch.samples_after
-            last = self.outcome.steps == self.total_steps
+            last, stop = self.outcome.steps == self.total_steps, False
             if last or self.outcome.steps % self.settings.log_every == 0:
                 stop = self._log(losses, norms, counted, steps, rate, time.monotonic() - interval)
                 losses.zero_()
                 norms.zero_()
                 counted, steps, interval = 0, 0, time.monotonic()
-                if stop and not last:
-                    self.outcome.stop_reason = "asked to stop"
-                    self._save({})
-                    break
-            if last or self.outcome.steps % self.evaluate_every == 0:
+            due = last or self.outcome.steps % self.evaluate_every == 0
+            if due:
                 self._evaluate()
+            if stop and not last:
+                self.outcome.stop_reason = "asked to stop"
+                if not due:
+                    self._save({})
+                break
         else:
             self.outcome.stop_reason = "epochs"
         seconds = time.monotonic() - began
@@ -176,14 +177,12 @@ class Trainer:
         for i, microbatch in enumerate(batch.microbatches):
             examples = microbatch.examples.to(self.strategy.device)
             weight = microbatch.weight.to(self.strategy.device)
-            context = (
-                self.strategy.accumulate(self.model) if i < last else torch.enable_grad()
-            )
+            context = self.strategy.accumulate(self.model) if i < last else torch.enable_grad()
             with context:
                 with self.precision.autocast():
                     outputs = self.model(**examples.arrays)
                 summed = (self.task.loss(outputs.float(), examples.target) * weight).sum()
-                scaler.scale(summed * (self.strategy.gradient_factor / batch.count)).backward()
+                scaler.scale(summed * (self.strategy.gradient_factor / batch.count)).backward()  # type: ignore[no-untyped-call]
             total += summed.detach().double()
         scaler.unscale_(self.optimiser)
         norm = nn.utils.clip_grad_norm_(
@@ -239,7 +238,7 @@ class Trainer:
         self.outcome.curve.append(point)
         if self.strategy.rank == 0:
             self.on_point(point)
-        return packed[1] > 0
+        return bool(packed[1] > 0)
 
     def _evaluate(self) -> None:
         metrics = evaluate(
@@ -284,24 +283,13 @@ class Trainer:
             self.checkpoints.retain(self.settings.checkpoints)
 
     def _resume(self) -> None:
-        """Go on from the newest checkpoint that is whole; all ranks agree on rank 0's choice."""
+        """Go on from the newest checkpoint that is whole on all ranks."""
         if self.checkpoints is None:
             return
-        found: tuple[Manifest, dict[str, Any]] | None = None
-        for manifest in reversed(self.checkpoints.manifests()):
-            state = self.checkpoints.load(manifest)
-            if state is not None:
-                found = manifest, state
-                break
-        steps = self.strategy.gather(found[0].step if found else 0)
-        if len(set(steps)) > 1:
-            raise TrainingFailed(
-                f"the ranks read different checkpoints (steps {steps})",
-                hint="run the same command again; if it persists, the storage is inconsistent",
-            )
+        found = self.checkpoints.newest(self.strategy)
         if found is None:
             return
-        manifest, state = found
+        manifest, state, own = found.manifest, found.state, found.rank_state
         unwrapped(self.model).load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.precision.scaler.load_state_dict(state["scaler"])
@@ -314,8 +302,6 @@ class Trainer:
             curve=[Point(**point) for point in state["curve"]],
             evaluations=[(step, metrics) for step, metrics in state["evaluations"]],
         )
-        shard = f"rank-{self.strategy.rank}.pt"
-        own = self.checkpoints.load(manifest, shard=shard) if shard in manifest.shards else None
         if own is not None:
             torch.set_rng_state(own["torch"])
             if "cuda" in own and self.strategy.device.type == "cuda":

@@ -77,9 +77,7 @@ def write_package(
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's own deprecations while tracing
-            program = torch.export.export(
-                _Serving(task, model), (arrays,), dynamic_shapes=shapes
-            )
+            program = torch.export.export(_Serving(task, model), (arrays,), dynamic_shapes=shapes)
             torch.export.save(program, folder / "network.pt2")
     except Exception as error:
         raise TrainingFailed(

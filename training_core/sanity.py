@@ -62,12 +62,18 @@ def loss_at_initialisation(
     )
     if not math.isfinite(loss) or loss > high:
         return Finding(
-            "loss_at_initialisation", "fail", _finite(loss), high,
+            "loss_at_initialisation",
+            "fail",
+            _finite(loss),
+            high,
             f"{words}. Look at the scale of the inputs and of the last layer, and at the loss.",
         )
     if loss < low:
         return Finding(
-            "loss_at_initialisation", "fail", loss, low,
+            "loss_at_initialisation",
+            "fail",
+            loss,
+            low,
             f"{words}. It is better than any model without training can be: is the label among "
             "the features, or the loss averaged over the wrong axis?",
         )
@@ -93,23 +99,30 @@ def overfit_one_batch(
         model = build()
         _without_dropout(model)
         curve = _train(
-            task, model, batch, steps=settings.overfit_steps, batch_size=len(rows),
-            training=_with_rate(training, factor), stop_below=limit,
+            task,
+            model,
+            batch,
+            steps=settings.overfit_steps,
+            batch_size=len(rows),
+            training=_with_rate(training, factor),
+            stop_below=limit,
         )
         if curve[-1][1] <= limit:
             break
     best = min(loss for _, loss in curve)
     words = f"{len(rows)} rows overfitted to a loss of {best:.4f} in {curve[-1][0]} steps"
     if best <= limit:
-        return Finding(
-            "overfit_one_batch", "pass", best, limit, words + ".", {"one batch": curve}
-        )
+        return Finding("overfit_one_batch", "pass", best, limit, words + ".", {"one batch": curve})
     first = curve[0][1]
     if best < 0.7 * first:
         return Finding(
-            "overfit_one_batch", "warn", best, limit,
+            "overfit_one_batch",
+            "warn",
+            best,
+            limit,
             f"{words}, not below {limit:.4f}: it learns, but the network may be too small to "
-            "learn by heart.", {"one batch": curve},
+            "learn by heart.",
+            {"one batch": curve},
         )
     if not math.isfinite(curve[-1][1]) or curve[-1][1] > 2 * first:
         cause = "the loss grows: the learning rate is too high, or the loss has the wrong sign"
@@ -120,8 +133,12 @@ def overfit_one_batch(
         cause = "the loss stalls: look for labels that do not belong to their rows, an output "
         cause += "that is squashed twice, or a network that is too small"
     return Finding(
-        "overfit_one_batch", "fail", _finite(best), limit,
-        f"{words}, not below {limit:.4f}: {cause}.", {"one batch": curve},
+        "overfit_one_batch",
+        "fail",
+        _finite(best),
+        limit,
+        f"{words}, not below {limit:.4f}: {cause}.",
+        {"one batch": curve},
     )
 
 
@@ -146,8 +163,12 @@ def learns_from_inputs(
         torch.manual_seed(0)
         model = build()
         curves[name] = _train(
-            task, model, data, steps=settings.input_steps,
-            batch_size=min(training.batch_size, len(train)), training=training,
+            task,
+            model,
+            data,
+            steps=settings.input_steps,
+            batch_size=min(training.batch_size, len(train)),
+            training=training,
         )
         outputs = outputs_of(model, examples.take(test), device=CPU)
         losses[name] = task.loss(outputs, examples.target[test]).double()
@@ -161,7 +182,10 @@ def learns_from_inputs(
     if gain > noise:
         return Finding("learns_from_inputs", "pass", gain, noise, words + ".", curves)
     return Finding(
-        "learns_from_inputs", "fail", _finite(gain), noise,
+        "learns_from_inputs",
+        "fail",
+        _finite(gain),
+        noise,
         f"{words}: the network learns no more than the label's rate. Are features and labels "
         "joined by the right key, and do the inputs reach the outputs?",
         curves,
@@ -179,9 +203,7 @@ def _train(
     stop_below: float = -math.inf,
 ) -> list[tuple[int, float]]:
     """Train at a constant rate and return the loss by step."""
-    optimiser = build_optimiser(
-        model, training.optimiser.model_copy(update={"weight_decay": 0.0})
-    )
+    optimiser = build_optimiser(model, training.optimiser.model_copy(update={"weight_decay": 0.0}))
     model.train()
     curve: list[tuple[int, float]] = []
     permutation = order(seed=0, epoch=0, count=len(examples))
@@ -251,8 +273,12 @@ def input_independent(
     torch.manual_seed(training.seed)
     blind = copy.deepcopy(model)
     _train(
-        task, blind, without_information(train), steps=steps,
-        batch_size=min(training.batch_size, len(train)), training=training,
+        task,
+        blind,
+        without_information(train),
+        steps=steps,
+        batch_size=min(training.batch_size, len(train)),
+        training=training,
     )
     return blind
 

@@ -22,8 +22,9 @@ class TabularPreprocessor:
 
     Categories become their index in the train split's vocabulary; index 0 stands for null, for
     values never seen, and for values rarer than `minimum_count`. Numbers are standardised with the
-    train split's mean and deviation, clipped to `clip` deviations, and a null becomes 0 (the mean).
-    Numbers that hold nulls in the train split get a second column: 1.0 where the value was null.
+    train split's mean and deviation, clipped to `clip` deviations (an infinite one too), and a null
+    becomes 0 (the mean). Numbers that hold nulls in the train split get a second column: 1.0 where
+    the value was null.
 
     Args:
         categories: Columns read as categories.
@@ -77,7 +78,7 @@ class TabularPreprocessor:
             self.means.append(float(known.mean()) if known.size else 0.0)
             deviation = float(known.std()) if known.size else 0.0
             self.deviations.append(deviation if deviation > 0 else 1.0)
-            if known.size < values.size:
+            if np.isnan(values).any():
                 self.nullable.append(column)
         return self
 
@@ -101,8 +102,9 @@ class TabularPreprocessor:
         nulls = len(self.numbers)
         for i, column in enumerate(self.numbers):
             values = _numeric(frame[column])
-            known = np.isfinite(values)
-            scaled = (values - self.means[i]) / self.deviations[i]
+            known = ~np.isnan(values)
+            with np.errstate(over="ignore"):  # an infinite quotient is clipped like a large one
+                scaled = (values - self.means[i]) / self.deviations[i]
             numbers[:, i] = np.where(known, np.clip(scaled, -self.clip, self.clip), 0.0)
             if column in self.nullable:
                 numbers[:, nulls] = ~known
@@ -146,12 +148,24 @@ class TabularPreprocessor:
 
 
 def _text(values: pd.Series[Any]) -> pd.Series[Any]:
-    """Categories as text, so that 7, 7.0 and "7" are one category; nulls stay null."""
+    """Categories as text, so that 7, 7.0 and "7" are one category; nulls stay null.
+
+    Each value by itself: a row's category must not depend on the rows that come with it.
+    """
     if pd.api.types.is_float_dtype(values.dtype):
-        whole = values.dropna()
-        if (whole == whole.round()).all():
-            values = values.astype("Int64")
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        whole = (numbers == np.trunc(numbers)) & (np.abs(numbers) < 2.0**63)
+        if (whole | np.isnan(numbers)).all():
+            return pd.Series(numbers, index=values.index).astype("Int64").astype("string")
+        values = values.astype(object)
+    if values.dtype == object:
+        values = values.map(_whole)
     return values.astype("string")
+
+
+def _whole(value: object) -> object:
+    """7 for 7.0; anything else as it is."""
+    return int(value) if isinstance(value, float | np.floating) and value.is_integer() else value
 
 
 def _numeric(values: pd.Series[Any]) -> npt.NDArray[np.float64]:

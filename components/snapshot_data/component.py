@@ -31,7 +31,6 @@ def snapshot_data(
         Output: `train` or `nothing_new` (kfp.local finds a condition's value under no other name).
         data_digest: Hash of the snapshot.
         run_key: Hash of data, code and configuration.
-
     """
     from components.snapshot_data.step import run
 

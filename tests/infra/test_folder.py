@@ -43,3 +43,15 @@ def test_an_object_in_a_folder_is_readable_as_the_umask_allows(tmp_path: Path) -
     store.create("b", b"")
     expected = (tmp_path / "plain").stat().st_mode
     assert [(store.root / key).stat().st_mode for key in "ab"] == [expected] * 2
+
+
+def test_two_writes_within_one_tick_of_the_clock_have_two_versions(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "store")
+    versions = []
+    for data in (b"one", b"two"):
+        store.put("a", data)
+        os.utime(store.root / "a", ns=(10**18, 10**18))
+        info = store.info("a")
+        assert info is not None
+        versions.append(info.version)
+    assert versions[0] != versions[1]

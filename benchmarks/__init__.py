@@ -1,0 +1,1 @@
+"""Measurements: each script prints one JSON object as its last line."""
