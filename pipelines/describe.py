@@ -13,6 +13,7 @@ from typing import Any
 
 import docstring_parser
 import yaml
+from pydantic import BaseModel
 
 from components.common.project import ProjectSettings
 from components.common.records import STEPS
@@ -42,17 +43,24 @@ def readme(step: str) -> str:
         "",
         "| input | type | what |",
         "|---|---|---|",
-        *(f"| `{n}` | {_type(i.type)} | {_words(n, i, said)} |" for n, i in (spec.inputs or {}).items()),
+        *_rows(spec.inputs, said),
         "",
         "| output | type | what |",
         "|---|---|---|",
-        *(f"| `{n}` | {_type(o.type)} | {_words(n, o, said)} |" for n, o in (spec.outputs or {}).items()),
+        *_rows(spec.outputs, said),
         "",
         f"Figures in its record: `{metadata['figures']}` (`components/common/figures.py`).",
         "",
         "This page is written from `component.py` and `metadata.yaml` by `make docs`.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _rows(slots: dict[str, Any] | None, said: dict[str, str | None]) -> list[str]:
+    return [
+        f"| `{name}` | {_type(slot.type)} | {_words(name, slot, said)} |"
+        for name, slot in (slots or {}).items()
+    ]
 
 
 def _type(text: str) -> str:
@@ -66,7 +74,7 @@ def _words(name: str, slot: Any, said: dict[str, str | None]) -> str:
 
 def generated() -> dict[Path, str]:
     """Return every generated file and what belongs in it."""
-    schemas = {"run": RunRecord, "evertrain": ProjectSettings}
+    schemas: dict[str, type[BaseModel]] = {"run": RunRecord, "evertrain": ProjectSettings}
     return {
         **{_COMPONENTS / step / "README.md": readme(step) for step in STEPS},
         **{

@@ -159,7 +159,8 @@ def _text(values: pd.Series[Any]) -> pd.Series[Any]:
             return pd.Series(numbers, index=values.index).astype("Int64").astype("string")
         values = values.astype(object)
     if values.dtype == object:
-        values = values.map(_whole)
+        # not values.map, which would make floats of them again
+        values = pd.Series([_whole(v) for v in values], index=values.index, dtype=object)
     return values.astype("string")
 
 

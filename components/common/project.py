@@ -202,8 +202,9 @@ class Project:
 
         reference = self.settings.task
         module_name, _, class_name = reference.path.partition(":")
-        if str(self.folder) not in sys.path:
+        if sys.path[0] != str(self.folder):
             sys.path.insert(0, str(self.folder))
+        _forget_other_project(module_name.partition(".")[0], self.folder)
         where = f"{self.folder / FILE_NAME}: task.path {reference.path!r}"
         try:
             module = importlib.import_module(module_name)
@@ -233,6 +234,17 @@ class Project:
             raise _explained(
                 error, where=self.folder / FILE_NAME, model=found.Options, prefix="task.options."
             ) from error
+
+
+def _forget_other_project(name: str, folder: Path) -> None:
+    """Two projects may both call their module `task`: let go of another folder's."""
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    if file is not None and folder not in Path(file).resolve().parents:
+        if (folder / f"{name}.py").exists() or (folder / name).is_dir():
+            for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+                del sys.modules[loaded]
+        importlib.invalidate_caches()
 
 
 def open_project(

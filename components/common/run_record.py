@@ -5,7 +5,7 @@ Its JSON Schema is `docs/run.schema.json`, kept equal to these classes by a test
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -155,12 +155,14 @@ def _summary(name: str, record: StepRecord | None) -> StepSummary:
     if record is None:
         return StepSummary(step=name, status="not_run", seconds=0.0, cache_hit=False, reason="")
     status = "interrupted" if record.status == "running" else record.status
+    seconds = record.seconds
     if name == "report_run" and record.status == "running":
         status = "done"  # it is the one that composes this
+        seconds = round((datetime.now(UTC) - record.started).total_seconds(), 3)
     return StepSummary(
         step=name,
         status=status,
-        seconds=record.seconds,
+        seconds=seconds,
         cache_hit=record.cache_hit,
         reason=record.reason,
     )

@@ -26,7 +26,8 @@ def floor_gates(scores: dict[str, float], settings: DecisionSettings) -> list[Ga
                 outcome="pass" if value <= limit else "fail",
                 observed=f"{value:.4f}",
                 threshold=f"at most {limit:g}",
-                message=f"the challenger's {_WORDS[metric]} is {value:.4f}, and {limit:g} is allowed",
+                message=f"the challenger's {_WORDS[metric]} is {value:.4f}, "
+                f"and {limit:g} is allowed",
             )
         )
     auc = scores["auc"]
@@ -72,8 +73,9 @@ def _interval_gate(
         outcome=outcome,
         observed=f"{comparison.difference:+.4f} [{low:+.4f}, {high:+.4f}]",
         threshold=f"lower end above {least:+g}" if least else "lower end above 0",
-        message=f"the challenger's {metric} is {abs(comparison.difference):.4f} {better} than that of {other} "
-        f"({settings.confidence:.0%} interval {low:+.4f} to {high:+.4f}), {beyond}",
+        message=f"the challenger's {metric} is {abs(comparison.difference):.4f} {better} "
+        f"than that of {other} ({settings.confidence:.0%} interval {low:+.4f} to {high:+.4f}), "
+        f"{beyond}",
     )
 
 

@@ -159,7 +159,7 @@ def _register(
     )
     scores = verdict.metrics["challenger"].items()
     tracking.log_metrics(run, [(f"holdout_{name}", value, 0) for name, value in scores])
-    return registry.register(
+    version = registry.register(
         settings.name,
         run_id=run,
         package=package,
@@ -169,6 +169,8 @@ def _register(
         input_example=None,
         pip_requirements=[f"{p}=={package_version(p).partition('+')[0]}" for p in _REQUIREMENTS],
     )
+    tracking.finish(run, "FINISHED")
+    return version
 
 
 def _user() -> str:

@@ -150,6 +150,7 @@ class _Tracker:
             for name, value in values.items()
         ]
         tracking.log_metrics(run, rows)
+        tracking.finish(run, "FINISHED")
 
 
 def _flat(values: dict[str, Any], prefix: str) -> dict[str, Any]:

@@ -67,19 +67,23 @@ def _run(rows: pd.DataFrame, content: dict[str, Any], suite: Path) -> Any:
         .get_batch(batch_parameters={"dataframe": rows})
     )
     result = batch.validate(expectations, result_format="BASIC")
-    missing_columns = set()
+    known_fault = any(
+        not r.success
+        and r.expectation_config.type.startswith("expect_table_columns_to_match")
+        and not any(e.get("raised_exception") for e in _exceptions(r.exception_info))
+        for r in result.results
+    )  # the columns are wrong, and said to be: what else cannot be evaluated follows from that
     for r in result.results:
         raised = [
             entry.get("exception_message", "")
             for entry in _exceptions(r.exception_info)
             if entry.get("raised_exception")
         ]
-        if not raised:
+        if not raised or known_fault:
             continue
         column = r.expectation_config.kwargs.get("column")
         if column is not None and column not in rows.columns:
-            missing_columns.add(column)  # an absent column is the data's fault, not the suite's
-            continue
+            continue  # an absent column is the data's fault, not the suite's
         columns = r.expectation_config.kwargs.get("column_list", [])
         if any(name not in rows.columns for name in columns):
             continue

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+import yaml
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
@@ -33,7 +34,15 @@ sys.path.insert(0, str(Path(__file__).parent))  # when it is imported instead of
 from prepare import LABEL, build, source_folder
 from task import FlightsTask
 
-from training_core import Task
+from training_core import (
+    Examples,
+    SingleProcess,
+    Task,
+    Trainer,
+    TrainingSettings,
+    outputs_of,
+    seed_everything,
+)
 
 MONTHS = range(4, 13)
 VALIDATION_DAYS = 14
@@ -45,62 +54,37 @@ Predictor = Callable[[pd.DataFrame], Floats]
 # --- the network --------------------------------------------------------------------------------
 
 
-def fit_network(
-    task: Task, train: pd.DataFrame, validation: pd.DataFrame, seed: int, *, epochs: int = 3
-) -> Predictor:
-    """Train the task's network; keep the best of ten checkpoints by validation loss.
-
-    A plain loop with the values of `evertrain.yaml`: AdamW, warm-up, cosine, clipping.
-    """
-    torch.manual_seed(seed)
+def fit_network(task: Task, train: pd.DataFrame, validation: pd.DataFrame, seed: int) -> Predictor:
+    """Train as `evertrain run` does; keep the best of ten checkpoints by validation loss."""
+    settings = yaml.safe_load((Path(__file__).parent / "evertrain.yaml").read_text())["training"]
     preprocessor = task.preprocessor().fit(train)
+    seed_everything(seed)
     model = task.build_model(preprocessor)
+    best, weights = float("inf"), copy.deepcopy(model.state_dict())
 
-    def tensors(frame: pd.DataFrame) -> dict[str, torch.Tensor]:
-        return {k: torch.from_numpy(v) for k, v in preprocessor.transform(frame).items()}
+    def keep_best(step: int, metrics: dict[str, float]) -> None:
+        nonlocal best, weights
+        if metrics["loss"] < best:
+            best, weights = metrics["loss"], copy.deepcopy(model.state_dict())
 
-    def score(inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        model.eval()
-        with torch.inference_mode():
-            return model(**inputs)
+    Trainer(
+        task=task,
+        model=model,
+        train=Examples.from_frame(task, preprocessor, train),
+        validation=Examples.from_frame(task, preprocessor, validation),
+        settings=TrainingSettings.model_validate({**settings, "seed": seed}),
+        strategy=SingleProcess(torch.device("cpu")),
+        on_evaluation=keep_best,
+    ).fit()
+    model.load_state_dict(weights)
 
-    inputs, target = tensors(train), torch.from_numpy(task.target(train))
-    held, held_target = tensors(validation), torch.from_numpy(task.target(validation))
-    decayed = [p for p in model.parameters() if p.ndim > 1]
-    plain = [p for p in model.parameters() if p.ndim <= 1]
-    optimiser = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}],
-        lr=2e-3,
-        fused=True,
-    )
-    batch_size = 1024
-    steps = max(1, epochs * len(target) // batch_size)
-    warmup = max(1, int(0.05 * steps))
+    def predict(frame: pd.DataFrame) -> Floats:
+        arrays = {k: torch.from_numpy(v) for k, v in preprocessor.transform(frame).items()}
+        examples = Examples(arrays, torch.zeros(len(frame)))
+        outputs = outputs_of(model, examples, device=torch.device("cpu"))
+        return task.predict(outputs).double().numpy()
 
-    def rate(step: int) -> float:
-        if step < warmup:
-            return (step + 1) / warmup
-        return 0.5 * (1 + float(np.cos(np.pi * (step - warmup) / max(1, steps - warmup))))
-
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, rate)
-    order = torch.cat([torch.randperm(len(target)) for _ in range(epochs)])
-    evaluate_every = max(1, steps // 10)
-    best, best_state = float("inf"), copy.deepcopy(model.state_dict())
-    for step in range(steps):
-        model.train()
-        rows = order[step * batch_size : (step + 1) * batch_size]
-        optimiser.zero_grad()
-        outputs = model(**{name: values[rows] for name, values in inputs.items()})
-        task.loss(outputs, target[rows]).mean().backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        schedule.step()
-        if (step + 1) % evaluate_every == 0 or step + 1 == steps:
-            loss = task.loss(score(held), held_target).mean().item()
-            if loss < best:
-                best, best_state = loss, copy.deepcopy(model.state_dict())
-    model.load_state_dict(best_state)
-    return lambda frame: task.predict(score(tensors(frame))).numpy().astype(np.float64)
+    return predict
 
 
 # --- the baselines ------------------------------------------------------------------------------
