@@ -58,12 +58,9 @@ format: venv ## Mend style and formatting in place
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-.PHONY: schema
-schema: venv ## Write the JSON Schema of evertrain.yaml to docs/evertrain.schema.json
-	@mkdir -p build docs
-	@$(BIN)/evertrain schema > build/evertrain.schema.json
-	@mv build/evertrain.schema.json docs/evertrain.schema.json
-	@echo "wrote docs/evertrain.schema.json"
+.PHONY: docs
+docs: venv ## Write what is generated: component READMEs and JSON Schemas
+	@$(BIN)/python -m pipelines.describe
 
 .PHONY: lock
 lock: ## Renew constraints.txt: the newest versions that pyproject.toml allows
@@ -111,7 +108,7 @@ prove: $(PROOFS:%=prove-%) ## Run every proof (N=count for how often)
 
 .PHONY: $(PROOFS:%=prove-%)
 $(PROOFS:%=prove-%): prove-%: venv
-	@$(BIN)/python -m tests.proofs.$* $(if $(N),--count $(N)) $(ARGS)
+	@$(BIN)/python -m tests.proofs.$* $(N) $(ARGS)
 
 .PHONY: help
 help: ## Show this

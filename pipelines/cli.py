@@ -14,7 +14,8 @@ from typing import Annotated
 
 import typer
 
-from components.common.project import ProjectSettings, open_project
+from components.common.project import open_project
+from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
 from pipelines import show
 from training_core.errors import ConfigurationError, EvertrainError
@@ -167,12 +168,13 @@ def main() -> None:
         show.error(str(error))
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        show.error("interrupted\n\nhint: run the same command again: it goes on from there")
         code = 130
     except Exception as error:
         if debug:
             raise
         code = show.unexpected(error)
+    if code == 130:  # typer itself turns Ctrl-C into this code, without a word
+        show.error("interrupted\n\nhint: run the same command again: it goes on from there")
     sys.stdout.flush()
     sys.exit(code)
 

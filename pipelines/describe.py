@@ -15,9 +15,9 @@ import docstring_parser
 import yaml
 from pydantic import BaseModel
 
-from components.common.project import ProjectSettings
 from components.common.records import STEPS
 from components.common.run_record import RunRecord
+from components.common.settings import ProjectSettings
 
 _COMPONENTS = Path(__file__).resolve().parents[1] / "components"
 _DOCS = _COMPONENTS.parent / "docs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from pipelines.doctor import Finding
 
 _TALK = Console(stderr=True, highlight=False)
-_DATA = Console(highlight=False, soft_wrap=True)
+_WIDE = 200  # characters, where there is no terminal to fit into
+_DATA = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 _MARKS = {"done": "✓", "stopped": "✗", "failed": "✗", "interrupted": "!", "not_run": "·"}
 
 
@@ -87,12 +89,12 @@ def run(project: Project, record: RunRecord, *, as_json: bool) -> None:
     _DATA.print(table)
     _DATA.print(f"verdict:  {verdict_words(record)}", markup=False)
     for reason in record.reasons:
-        _DATA.print(f"reason:   {reason}", markup=False)
+        _DATA.print(f"reason:   {reason}", markup=False, soft_wrap=True)
     if record.hint:
-        _DATA.print(f"hint:     {record.hint}", markup=False)
+        _DATA.print(f"hint:     {record.hint}", markup=False, soft_wrap=True)
     _DATA.print(f"champion: {_arrow(record)}", markup=False)
     location = report_location(project_store(project), record.run)
-    _DATA.print(f"report:   {location}", markup=False)
+    _DATA.print(f"report:   {location}", markup=False, soft_wrap=True)
 
 
 def verdict_words(record: RunRecord) -> str:

@@ -30,6 +30,7 @@ from training_core.task import Preprocessor, Task
 
 _ROWS = 8192
 FORMAT = "evertrain/package/1"
+FILES = ("network.pt2", "preprocessor.json", "preprocessor.py")  # whose hash is in package.json
 
 
 class _Serving(nn.Module):
@@ -89,10 +90,7 @@ def write_package(
     (folder / "preprocessor.json").write_text(state)
     source = Path(inspect.getfile(type(preprocessor)))
     (folder / "preprocessor.py").write_bytes(source.read_bytes())
-    files = {
-        name: _sha256(folder / name)
-        for name in ("network.pt2", "preprocessor.json", "preprocessor.py")
-    }
+    files = {name: _sha256(folder / name) for name in FILES}
     manifest = {
         "format": FORMAT,
         "kind": task.kind,
@@ -131,15 +129,15 @@ class Package:
             self.manifest: dict[str, Any] = json.loads((folder / "package.json").read_text())
             if self.manifest.get("format") != FORMAT:
                 raise ValueError(f"its format is {self.manifest.get('format')!r}")
-            for name, sha256 in self.manifest["files"].items():
-                if _sha256(folder / name) != sha256:
+            for name in FILES:
+                if _sha256(folder / name) != self.manifest["files"][name]:
                     raise ValueError(f"{name} is not the file that was packaged")
             state = json.loads((folder / "preprocessor.json").read_text())
             self.preprocessor = preprocessor_class.from_state_dict(state)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self.network = torch.export.load(folder / "network.pt2").module()
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except Exception as error:  # damage shows as almost any exception
             raise TrainingFailed(
                 f"the model package in {folder} cannot be used: {error}",
                 hint="it is damaged or of another version; the registry holds the others",

@@ -7,171 +7,18 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError
 
+from components.common.settings import ProjectSettings
 from training_core.errors import ConfigurationError
-from training_core.settings import CheckSettings, Settings, TrainingSettings
 
 if TYPE_CHECKING:
     from training_core.task import Task
 
 FILE_NAME = "evertrain.yaml"
-
-
-class TaskReference(Settings):
-    """Where the task's class is."""
-
-    path: str = Field(
-        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$",
-        description="`module:Class`, the module relative to the project's folder.",
-    )
-    options: dict[str, Any] = Field(default_factory=dict, description="Options of the task itself.")
-
-
-class DataSettings(Settings):
-    """Where the data is and which columns say what a row is."""
-
-    source: str = Field(description="Folder (relative to the project) or s3://bucket/prefix.")
-    pattern: str = Field("*.parquet", description="Which objects below the source are data.")
-    newest: int = Field(
-        0, ge=0, description="Rolling window: only the last N objects by name; 0: all of them."
-    )
-    row_key: list[str] = Field(min_length=1, description="Columns that together name one row.")
-    time_column: str | None = Field(None, description="When a row came to be; UTC.")
-
-
-class RowRule(Settings):
-    """A rule that single rows may break; those that do are put aside."""
-
-    name: str = Field(pattern=r"^[a-z0-9_]+$", description="Shown with every row put aside.")
-    column: str = Field(description="The column that is looked at; nulls pass.")
-    minimum: float | None = Field(None, description="Smallest value that is let through.")
-    maximum: float | None = Field(None, description="Largest value that is let through.")
-
-
-class ValidationSettings(Settings):
-    """What a snapshot must fulfil."""
-
-    suite: str = Field("expectations.json", description="Great Expectations suite (JSON).")
-    row_rules: list[RowRule] = Field(default_factory=list, description="Rules for single rows.")
-    quarantine_budget: float = Field(
-        0.001, ge=0, le=1, description="Share of rows that may be put aside before the run stops."
-    )
-    leak_auc: float = Field(
-        0.95, gt=0.5, le=1, description="A feature that alone ranks labels this well is a leak."
-    )
-
-
-class SplitSettings(Settings):
-    """How rows are divided into train, validation and holdout."""
-
-    by: Literal["time", "hash"] = Field("time", description="time needs data.time_column.")
-    holdout: float = Field(14, gt=0, description="time: days; hash: share of rows.")
-    validation: float = Field(14, gt=0, description="time: days; hash: share of rows.")
-
-
-class BaselineSettings(Settings):
-    """Simple models that the network has to beat."""
-
-    table: list[str] = Field(
-        default_factory=list, description="Columns of a table of rates, smoothed; empty: no table."
-    )
-    table_smoothing: float = Field(100.0, ge=0, description="Rows of prior added to each cell.")
-    logistic: bool = Field(True, description="Logistic regression on one-hot features.")
-    input_independent_steps: int = Field(
-        200, ge=10, description="Steps of the network trained on features without information."
-    )
-
-
-Baseline = Literal["prior", "input_independent", "table", "logistic"]
-BASELINES: tuple[Baseline, ...] = ("prior", "input_independent", "table", "logistic")
-
-
-class DecisionSettings(Settings):
-    """What it takes to become champion."""
-
-    metric: Literal["log_loss", "brier", "error"] = Field(
-        "log_loss", description="Compared row by row; lower is better."
-    )
-    retraining_noise: float = Field(
-        ge=0,
-        description="Standard deviation of the metric's difference between two trainings that "
-        "differ by seed alone. Measure it; a difference smaller than this means nothing.",
-    )
-    margin: float = Field(
-        0.0, ge=0, description="How much worse than the champion is still accepted."
-    )
-    confidence: float = Field(0.95, gt=0.5, lt=1, description="Of every interval.")
-    resamples: int = Field(2000, ge=200, description="Bootstrap draws.")
-    cluster: Literal["day", "row"] = Field(
-        "day", description="What is drawn: days (needs data.time_column) or rows."
-    )
-    floors: dict[Literal["log_loss", "brier", "error"], float] = Field(
-        default_factory=dict, description="Largest value of a metric that may be promoted."
-    )
-    minimum_auc: float = Field(0.5, ge=0.5, le=1, description="Smallest AUC that may be promoted.")
-    must_beat: list[Baseline] = Field(
-        ["prior", "input_independent"],
-        description="Baselines that must be beaten beyond doubt.",
-    )
-
-
-class TrackingSettings(Settings):
-    """Where metrics and models are registered."""
-
-    uri: str = Field("", description="MLflow; empty: MLFLOW_TRACKING_URI, else SQLite at home.")
-    experiment: str = Field("", description="Empty: the project's name.")
-
-
-class ProjectSettings(Settings):
-    """`evertrain.yaml`."""
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="Also the model's name.")
-    task: TaskReference
-    data: DataSettings
-    validation: ValidationSettings = ValidationSettings()
-    split: SplitSettings = SplitSettings()
-    checks: CheckSettings = CheckSettings()
-    baselines: BaselineSettings = BaselineSettings()
-    training: TrainingSettings = TrainingSettings()
-    decision: DecisionSettings
-    tracking: TrackingSettings = TrackingSettings()
-    store: str = Field(
-        "", description="Object store; empty: EVERTRAIN_STORE, else the home folder."
-    )
-
-    @model_validator(mode="after")
-    def _consistent(self) -> ProjectSettings:
-        needs_time = [
-            key
-            for key, wants in (
-                ("split.by: time", self.split.by == "time"),
-                ("decision.cluster: day", self.decision.cluster == "day"),
-            )
-            if wants
-        ]
-        if needs_time and self.data.time_column is None:
-            raise ValueError(f"{' and '.join(needs_time)} need data.time_column")
-        if self.split.by == "hash" and self.split.holdout + self.split.validation >= 1:
-            raise ValueError("split.by: hash needs split.holdout + split.validation below 1")
-        offered = self.offered_baselines
-        absent = [name for name in self.decision.must_beat if name not in offered]
-        if absent:
-            raise ValueError(f"decision.must_beat names {absent}, but only {offered} are trained")
-        return self
-
-    @property
-    def offered_baselines(self) -> list[str]:
-        """Names of the baselines that will be trained, in the order of `BASELINES`."""
-        absent = set()
-        if not self.baselines.table:
-            absent.add("table")
-        if not self.baselines.logistic:
-            absent.add("logistic")
-        return [name for name in BASELINES if name not in absent]
 
 
 class Project:
@@ -311,7 +158,8 @@ def _explained(
     error: ValidationError, *, where: Path, model: type[BaseModel], prefix: str = ""
 ) -> ConfigurationError:
     """Say the first fault in words: file, key, what was expected, the nearest valid key."""
-    first = error.errors()[0]
+    # An unknown key first: a misspelt one is also missing, and the spelling is the fault.
+    first = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
     location = [part for part in first["loc"] if isinstance(part, str)]
     key = prefix + ".".join(str(part) for part in first["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""

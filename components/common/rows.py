@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from components.common.figures import DataObject
 from components.common.layout import fetch_object, put_object
-from components.common.project import ProjectSettings, RowRule
 from components.common.records import StepContext
+from components.common.settings import ProjectSettings, RowRule
 from infra.store import ObjectStore, open_store
 from training_core.errors import StoppedByGate
 

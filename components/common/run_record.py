@@ -104,7 +104,7 @@ def compose(store: ObjectStore, *, run: str, project: str, champion: str) -> Run
     elif promoted is not None:
         status = "finished"
     else:
-        last = next(reversed(records), "the start") if records else "the start"
+        last = next((name for name in reversed(records) if name != "report_run"), "the start")
         status, reasons = "interrupted", [f"the run ended after {last} without a decision"]
     if promoted is not None:
         reasons.append(promoted.reason)

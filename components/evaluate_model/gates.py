@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from components.common.figures import Comparison, Gate
-from components.common.project import DecisionSettings
+from components.common.settings import DecisionSettings
 
 Verdict = Literal["promote", "hold", "inconclusive"]
 _WORDS = {

@@ -21,10 +21,10 @@ from components.common.champion import PromotionEntry, PromotionLog
 from components.common.champion_model import load_entry
 from components.common.figures import Comparison, EvaluateFigures, Gate, ReliabilityBin
 from components.common.layout import fetch_object
-from components.common.project import ProjectSettings
 from components.common.records import StepContext, step
 from components.common.rows import days_of, read_part, times_of, write_frame
 from components.common.scores import Floats, mean_scores, row_scores
+from components.common.settings import ProjectSettings
 from components.evaluate_model.gates import baseline_gate, champion_gate, decide, floor_gates
 from infra.errors import OutsideError
 from training_core.errors import TrainingFailed

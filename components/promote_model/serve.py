@@ -35,7 +35,7 @@ class PackagedModel(PythonModel):  # type: ignore[misc]  # mlflow has no types
             warnings.simplefilter("ignore")
             self.network = torch.export.load(folder / "network.pt2").module()
 
-    def predict(self, context: Any, model_input: Any, params: Any = None) -> pd.DataFrame:
+    def predict(self, context: Any, model_input: pd.DataFrame, params: Any = None) -> pd.DataFrame:
         arrays = self.preprocessor.transform(pd.DataFrame(model_input))
         with torch.no_grad():
             scores = self.network({name: torch.from_numpy(a) for name, a in arrays.items()})

@@ -10,9 +10,9 @@ import pandas as pd
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.figures import Part, SplitFigures
 from components.common.layout import digest_of
-from components.common.project import ProjectSettings, SplitSettings
 from components.common.records import step
 from components.common.rows import PARTS, broken_rules, read_snapshot, times_of, write_frame
+from components.common.settings import ProjectSettings, SplitSettings
 from training_core.errors import StoppedByGate
 
 

@@ -8,10 +8,10 @@ import pandas as pd
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.figures import BaselineFigures
-from components.common.project import ProjectSettings
 from components.common.records import step
 from components.common.rows import read_part, write_frame
 from components.common.scores import mean_scores
+from components.common.settings import ProjectSettings
 from training_core.task import Preprocessor, Task
 
 Predictions = dict[str, npt.NDArray[np.float64]]  # part -> probability of each row

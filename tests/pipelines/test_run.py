@@ -17,9 +17,10 @@ import pytest
 import yaml
 
 from components.common.layout import tracking_uri
-from components.common.project import ProjectSettings, open_project
+from components.common.project import open_project
 from components.common.records import STEPS
 from components.common.run_record import RunRecord
+from components.common.settings import ProjectSettings
 from tests.small_project.command import Ended, command, environment, evertrain
 from tests.small_project.make_data import write_months
 

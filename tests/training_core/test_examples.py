@@ -104,9 +104,7 @@ def test_starting_at_any_position_goes_on_as_if_never_stopped(
     count: int, batch_size: int, done: int, world_size: int
 ) -> None:
     for rank in range(world_size):
-        whole = _steps(
-            count, done + 4, batch_size=batch_size, rank=rank, world_size=world_size
-        )
+        whole = _steps(count, done + 4, batch_size=batch_size, rank=rank, world_size=world_size)
         position = whole[done - 1].samples_after if done else 0
         resumed = _steps(
             count, 4, batch_size=batch_size, samples=position, rank=rank, world_size=world_size
@@ -119,8 +117,7 @@ def test_a_run_can_go_on_with_another_number_of_ranks_without_losing_a_sample() 
     first = [_steps(23, 2, batch_size=6, rank=rank, world_size=3) for rank in range(3)]
     position = first[0][-1].samples_after
     rest = [
-        _steps(23, 2, batch_size=6, rank=rank, world_size=2, samples=position)
-        for rank in range(2)
+        _steps(23, 2, batch_size=6, rank=rank, world_size=2, samples=position) for rank in range(2)
     ]
     seen = [row for part in (*first, *rest) for step in part for row in _counted(step)]
     assert sorted(seen) == list(range(23))
@@ -151,9 +148,7 @@ def test_the_order_leaves_torchs_own_random_numbers_alone() -> None:
 
 
 @limits(max_examples=60, deadline=None)
-@given(
-    count=st.integers(1, 40), batch_size=st.integers(1, 50), samples=st.integers(1, 150)
-)
+@given(count=st.integers(1, 40), batch_size=st.integers(1, 50), samples=st.integers(1, 150))
 def test_the_number_of_steps_is_the_one_that_the_batches_need(
     count: int, batch_size: int, samples: int
 ) -> None:

@@ -115,7 +115,7 @@ def trainer(
     count: int = 43,
     noting: bool = False,
     strategy: Strategy | None = None,
-    checkpoints: Checkpoints | None = None,
+    place: Checkpoints | None = None,
     hooks: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Trainer:
@@ -127,7 +127,7 @@ def trainer(
         model = task.build_model(preprocessor)
         model = Noting(model) if noting else model
     if folder is not None:
-        checkpoints = Checkpoints(FolderStore(folder), "run")
+        place = Checkpoints(FolderStore(folder), "run")
     return Trainer(
         task=task,
         model=model,
@@ -137,7 +137,7 @@ def trainer(
         else validation,
         settings=settings(**changes),
         strategy=strategy or SingleProcess(CPU),
-        checkpoints=checkpoints,
+        checkpoints=place,
         **(hooks or {}),
     )
 

@@ -1,0 +1,99 @@
+"""evertrain.yaml: what is wrong, where, and what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from components.common.project import open_project
+from training_core.errors import ConfigurationError
+
+
+def fault(project: Path, *overrides: str) -> tuple[str, str]:
+    """What opening says, and its hint."""
+    with pytest.raises(ConfigurationError) as refused:
+        open_project(project, overrides=list(overrides))
+    return refused.value.what, refused.value.hint
+
+
+def test_a_sound_project_opens_with_its_overrides(fresh_project: Path) -> None:
+    project = open_project(fresh_project, overrides=["training.epochs=0.5", "task.options={}"])
+    assert project.settings.training.epochs == 0.5
+    assert project.data_source == str(fresh_project / "data")
+    assert open_project(fresh_project, data="s3://b/p").data_source == "s3://b/p"
+    assert type(project.task()).__name__ == "SmallTask"
+
+
+@pytest.mark.parametrize(
+    ("override", "key", "hint"),
+    [
+        ("training.epoch=2", "training.epoch", "did you mean 'epochs'?"),
+        ("training.optimiser.learning=1", "training.optimiser.learning", "valid keys here: betas"),
+        ("decission.margin=0", "decission", "did you mean 'decision'?"),
+        ("validation.row_rules=[{name: a, colum: b}]", "colum", "did you mean 'column'?"),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_nearest_valid_one(
+    fresh_project: Path, override: str, key: str, hint: str
+) -> None:
+    what, advice = fault(fresh_project, override)
+    assert str(fresh_project / "evertrain.yaml") in what
+    assert "unknown key" in what
+    assert key in what
+    assert hint in advice
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("training.epochs=many", ["training.epochs", "number", "'many'"]),
+        ("training.epochs=-1", ["training.epochs", "greater than 0", "-1"]),
+        ("data.row_key=id", ["data.row_key", "list", "'id'"]),
+        ("name=Not A Name", ["name", "pattern"]),
+        ("data.time_column=null", ["split.by: time", "data.time_column"]),
+        ("decision.must_beat=[table]", []),
+        ("split={by: hash, holdout: 0.6, validation: 0.5}", ["below 1"]),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_was_expected(
+    fresh_project: Path, override: str, words: list[str]
+) -> None:
+    if not words:  # must_beat names a baseline that is not trained
+        what, _ = fault(fresh_project, override, "baselines.table=[]")
+        words = ["decision.must_beat", "table"]
+    else:
+        what, _ = fault(fresh_project, override)
+    assert str(fresh_project / "evertrain.yaml") in what
+    for word in words:
+        assert word in what
+
+
+@pytest.mark.parametrize("override", ["training.epochs", "=3", "name.of.it=3", "name=[1"])
+def test_an_override_that_is_none_is_quoted(fresh_project: Path, override: str) -> None:
+    what, hint = fault(fresh_project, override)
+    assert override in what
+    assert hint
+
+
+def test_a_missing_section_is_named(fresh_project: Path) -> None:
+    (fresh_project / "evertrain.yaml").write_text("name: small\n")
+    what, _ = fault(fresh_project)
+    assert "is missing (and 2 more)" in what
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("a: [1", "is not YAML"), ("- a\n- b\n", "holds no settings"), ("", "holds no settings")],
+)
+def test_a_file_that_is_no_configuration_says_so(
+    fresh_project: Path, content: str, words: str
+) -> None:
+    (fresh_project / "evertrain.yaml").write_text(content)
+    assert words in fault(fresh_project)[0]
+
+
+def test_a_folder_without_the_file_says_so(tmp_path: Path) -> None:
+    what, hint = fault(tmp_path)
+    assert f"no evertrain.yaml in {tmp_path}" in what
+    assert "evertrain run" in hint

@@ -1,0 +1,83 @@
+"""The documentation says what is there, and no more."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+from components.common.figures import Figures
+from pipelines.cli import app
+from pipelines.describe import generated
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    page
+    for page in ROOT.rglob("*.md")
+    if not any(part.startswith(".") or part == "build" for part in page.relative_to(ROOT).parts)
+]
+README = (ROOT / "README.md").read_text()
+
+
+def commands() -> set[str]:
+    return set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_generated_pages_and_schemas_are_what_the_code_generates() -> None:
+    stale = [str(p.relative_to(ROOT)) for p, text in generated().items() if p.read_text() != text]
+    assert not stale, f"run: make docs ({stale})"
+
+
+def test_the_readme_names_every_command_and_only_those() -> None:
+    assert set(re.findall(r"`evertrain (\w+)", README)) == commands()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
+    broken = [x for x in links if "://" not in x and not (page.parent / x).exists()]
+    assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_make_target_that_is_named_exists(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    for kind in ("BENCHMARKS", "PROOFS"):
+        names = re.search(rf"^{kind} := (.*)$", makefile, re.MULTILINE)
+        assert names is not None
+        targets |= {f"{kind[:5].lower()}-{name}" for name in names.group(1).split()}
+    targets = {target.replace("proof-", "prove-") for target in targets}
+    named = set(re.findall(r"`make ([a-z-]+)", page.read_text()))
+    named |= set(re.findall(r"^make ([a-z-]+)", page.read_text(), re.MULTILINE))
+    assert not named - targets
+
+
+def test_every_benchmark_and_proof_is_listed_with_its_figures() -> None:
+    listed = (ROOT / "docs" / "figures.md").read_text()
+    scripts = [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "tests" / "proofs").glob("*.py")]
+    for script in scripts:
+        if script.stem != "__init__":
+            kind = "bench" if script.parent.name == "benchmarks" else "prove"
+            assert f"make {kind}-{script.stem}" in listed
+
+
+def test_every_component_names_figures_that_exist() -> None:
+    known = {kind.__name__ for kind in Figures.__subclasses__()}
+    for file in (ROOT / "components").glob("*/metadata.yaml"):
+        named = re.search(r"^figures: (\w+)$", file.read_text(), re.MULTILINE)
+        assert named is not None
+        assert named.group(1) in {*known, "none"}
+
+
+def test_no_source_file_is_longer_than_300_lines() -> None:
+    folders = ("components", "pipelines", "training_core", "infra", "examples", "benchmarks", "tests")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    too_long = {
+        str(file.relative_to(ROOT)): count
+        for file in files
+        if (count := len(file.read_text().splitlines())) > 300
+    }
+    assert not too_long
