@@ -1,13 +1,13 @@
 # One image for every step of the pipeline, and for the command line.
 #
-#   docker build -t evertrain .                              CPU
-#   docker build -t evertrain --build-arg TORCH=cuda .       NVIDIA GPUs
+#   docker build -t evertrain:0.1.0 .                              CPU
+#   docker build -t evertrain:0.1.0 --build-arg TORCH=cuda .       NVIDIA GPUs
 #
 # It runs as uid 10001 with a read-only root file system; /tmp is the one place it writes to:
 #
-#   docker run --rm --read-only --tmpfs /tmp --cap-drop=ALL evertrain evertrain doctor
+#   docker run --rm --read-only --tmpfs /tmp --cap-drop=ALL evertrain:0.1.0 evertrain doctor
 #
-# To add packages: FROM evertrain, USER 0, RUN pip --python /venv/bin/python install …, USER 10001.
+# To add packages: FROM evertrain:0.1.0, USER 0, RUN pip --python /venv/bin/python install …, USER 10001.
 #
 # Behind a proxy or a mirror (nothing of these stays in the image):
 #   --secret id=ca,src=ca.pem            certificates that pip trusts

@@ -63,7 +63,7 @@ def _package(name: str) -> Finding:
     try:
         return Finding(name, 0, version(name))
     except PackageNotFoundError:
-        return Finding(name, 2, "not installed\n\nhint: make install")
+        return Finding(name, 2, "not installed\n\nhint: make venv")
 
 
 def _task(project: Project) -> str:

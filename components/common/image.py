@@ -2,4 +2,4 @@
 
 import os
 
-IMAGE = os.environ.get("EVERTRAIN_IMAGE", "evertrain-python:0.1.0")
+IMAGE = os.environ.get("EVERTRAIN_IMAGE", "evertrain:0.1.0")

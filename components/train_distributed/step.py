@@ -96,7 +96,7 @@ def _torchrun(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:
     done, failed = (file.with_name(file.name + suffix) for suffix in (".done", ".failed"))
     settings = context.project.settings.training
     command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python",
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1", "--no-python",
         f"--nproc-per-node={settings.processes}",
         sys.executable, "-m", "components.train_distributed.worker", str(file),
     ]  # fmt: skip

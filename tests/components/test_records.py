@@ -73,9 +73,13 @@ def test_each_kind_of_end_has_its_status_and_exit_code(
     status: str,
     code: int,
 ) -> None:
-    with pytest.raises(SystemExit) as ended, do(fresh_project):
-        assert record_of(fresh_project, "split_data").status == "running"
-        raise error
+    def fail() -> None:
+        with do(fresh_project):
+            assert record_of(fresh_project, "split_data").status == "running"
+            raise error
+
+    with pytest.raises(SystemExit) as ended:
+        fail()
     assert ended.value.code == code
     record = record_of(fresh_project, "split_data")
     assert (record.status, record.exit_code) == (status, code)

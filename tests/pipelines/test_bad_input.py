@@ -141,7 +141,9 @@ CASES: list[tuple[Callable[[Path], None], str, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("spoil", "step", "words"), CASES, ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize(
+    ("spoil", "step", "words"), CASES, ids=lambda v: getattr(v, "__name__", "")
+)
 def test_bad_data_stops_the_run_and_is_named(
     project: Path, spoil: Callable[[Path], None], step: str, words: list[str]
 ) -> None:

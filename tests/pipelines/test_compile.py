@@ -1,6 +1,8 @@
 """The compiled pipeline: held against a golden file, its surface frozen, its steps lean.
 
-After a change that is meant: EVERTRAIN_GOLDEN=write python -m pytest tests/pipelines/test_compile.py
+After a change that is meant:
+
+    EVERTRAIN_GOLDEN=write python -m pytest tests/pipelines/test_compile.py
 """
 
 from __future__ import annotations

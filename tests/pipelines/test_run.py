@@ -240,7 +240,7 @@ def test_of_two_runs_at_once_the_second_says_who_holds_the_lock(fresh_project: P
     finally:
         if holder.poll() is None:
             os.killpg(holder.pid, signal.SIGKILL)
-            holder.wait()
+            holder.communicate()
     assert holder.returncode == 130
     assert "run the same command again" in said
     assert "Traceback" not in said

@@ -11,6 +11,7 @@ from training_samples import Sales, trainer, weights
 
 from infra.folder import FolderStore
 from training_core.checkpoint import Checkpoints
+from training_core.errors import TrainingFailed
 from training_core.loop import Trainer
 from training_core.parallel import DataParallel, choose_device, choose_strategy
 
@@ -63,7 +64,7 @@ def main(folder: Path) -> None:
     run = trainer(place=Checkpoints(kind(folder / "failing"), "run"), **common)
     try:
         run.fit()
-    except Exception as error:
+    except (TrainingFailed, MemoryError) as error:
         found["failing"] = strategy.gather(type(error).__name__)
     if strategy.rank == 0:
         torch.save(found, folder / "found.pt")

@@ -29,7 +29,7 @@ from training_core.parallel import SingleProcess, choose_device, choose_strategy
 from training_core.settings import OptimiserSettings, ScheduleSettings
 
 
-class _Killed(Exception):
+class _KilledError(Exception):
     """Stands for a process that dies."""
 
 
@@ -141,11 +141,11 @@ def test_a_killed_run_goes_on_from_its_newest_checkpoint_to_the_same_weights(
 
     def die(point: Point) -> None:
         if point.step == at:
-            raise _Killed
+            raise _KilledError
 
     hooks = {"on_point": die}
     first = trainer(tmp_path / "run", task=Sales(), noting=True, log_every=1, hooks=hooks)
-    with pytest.raises(_Killed):
+    with pytest.raises(_KilledError):
         first.fit()
     second = trainer(tmp_path / "run", task=Sales(), noting=True, log_every=1)
     outcome = second.fit()
