@@ -96,8 +96,9 @@ def _torchrun(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:
     done, failed = (file.with_name(file.name + suffix) for suffix in (".done", ".failed"))
     settings = context.project.settings.training
     command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1", "--no-python",
-        f"--nproc-per-node={settings.processes}",
+        sys.executable, "-m", "torch.distributed.run", "--standalone",
+        "--local-addr=127.0.0.1",  # the host's own name may not resolve without a network
+        "--no-python", f"--nproc-per-node={settings.processes}",
         sys.executable, "-m", "components.train_distributed.worker", str(file),
     ]  # fmt: skip
     threads = threads_of(settings)
