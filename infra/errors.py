@@ -20,7 +20,7 @@ class OutsideError(Exception):
         return f"{self.what}\n\nhint: {self.hint}" if self.hint else self.what
 
 
-class ObjectMissing(OutsideError):  # noqa: N818
+class ObjectMissing(OutsideError, LookupError):  # noqa: N818
     """No object has this key."""
 
 

@@ -33,7 +33,7 @@ def lines(value: Any, words: list[str], *, as_json: bool) -> None:
 
 def error(words: str) -> None:
     """Say what went wrong."""
-    _TALK.print(f"error: {words}", markup=False)
+    _TALK.print(f"error: {words}", markup=False, soft_wrap=True)  # paths must stay in one piece
 
 
 def unexpected(fault: Exception) -> int:

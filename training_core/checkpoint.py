@@ -40,7 +40,7 @@ class CheckpointStore(Protocol):
         """Write an object."""
 
     def get(self, key: str) -> bytes:
-        """Read an object."""
+        """Read an object; LookupError if there is none (any other error: the store is away)."""
 
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
         """List objects by prefix."""
@@ -158,12 +158,15 @@ class Checkpoints:
         return sorted(found, key=lambda manifest: manifest.step)
 
     def load(self, manifest: Manifest, *, shard: str = "state.pt") -> dict[str, Any] | None:
-        """Return a shard's content, or None (and a report) if it is missing or damaged."""
+        """Return a shard's content, or None (and a report) if it is missing or damaged.
+
+        A store that cannot be reached raises: an outage must not look like a lost checkpoint.
+        """
         key = self._key(manifest.step, shard)
         try:
             data = self.store.get(key)
-        except Exception as error:  # noqa: BLE001 (any unreadable shard: use another checkpoint)
-            self._report(f"{key} cannot be read: {error}")
+        except LookupError:
+            self._report(f"{key} is missing")
             return None
         if hashlib.sha256(data).hexdigest() != manifest.shards.get(shard):
             self._report(f"{key} is damaged: its sha256 is not the manifest's")

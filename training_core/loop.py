@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 import torch
 from torch import Tensor, nn
@@ -24,41 +24,11 @@ from training_core.errors import TrainingFailed
 from training_core.evaluation import evaluate
 from training_core.examples import Examples, StepBatch, step_batches, steps_in
 from training_core.optim import build_optimiser, learning_rate
+from training_core.outcome import Outcome, Point
 from training_core.parallel import Strategy, unwrapped
 from training_core.precision import choose_precision
 from training_core.settings import TrainingSettings
 from training_core.task import Task
-
-
-@dataclass(frozen=True)
-class Point:
-    """One log interval: means over its steps, over all ranks."""
-
-    step: int
-    loss: float
-    lr: float
-    gradient_norm: float
-    samples_per_second: float
-
-
-@dataclass
-class Outcome:
-    """What training did.
-
-    Attributes:
-        stop_reason: Why it ended: `epochs`, or `asked to stop` (it can be resumed).
-        evaluations: (step, metrics over the whole validation split).
-        skipped_steps: Steps whose gradient was not finite.
-    """
-
-    steps: int = 0
-    samples: int = 0
-    resumed_from: int = 0
-    skipped_steps: int = 0
-    stop_reason: str = ""
-    samples_per_second: float = 0.0
-    curve: list[Point] = field(default_factory=list)
-    evaluations: list[tuple[int, dict[str, float]]] = field(default_factory=list)
 
 
 def seed_everything(seed: int) -> None:

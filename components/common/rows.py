@@ -43,6 +43,12 @@ def broken_rules(frame: pd.DataFrame, rules: list[RowRule]) -> pd.Series[Any]:
                 hint="correct validation.row_rules, or ask where the column went",
             )
         values = frame[rule.column]
+        if not pd.api.types.is_numeric_dtype(values.dtype):
+            raise StoppedByGate(
+                f"the row rule {rule.name!r} compares column {rule.column!r} with numbers, but the "
+                f"data has it as {values.dtype}",
+                hint="correct validation.row_rules, or write the data again with numbers",
+            )
         bad = pd.Series(False, index=frame.index)
         if rule.minimum is not None:
             bad |= (values < rule.minimum).fillna(False)

@@ -45,7 +45,12 @@ def run(
         refuse_mixed_schemas(fetch_snapshot(context, manifest))
         rows = read_snapshot(context, manifest)
         results, page = validate(rows, context.project.folder / settings.validation.suite)
-        aside = broken_rules(rows, settings.validation.row_rules)
+        rules_fault: StoppedByGate | None = None
+        try:
+            aside = broken_rules(rows, settings.validation.row_rules)
+        except StoppedByGate as error:  # the suite speaks first, and the report shows what it saw
+            rules_fault = error
+            aside = pd.Series("", index=rows.index, dtype="object")
         kept = rows[aside == ""]
         label = context.project.task().label
         reference, before = _reference(context)
@@ -73,6 +78,8 @@ def run(
         )
         _put_aside(context, rows, aside, run_key)
         refuse_failures(results)
+        if rules_fault is not None:
+            raise rules_fault
         if figures.leaks:
             worst = figures.leaks[0]
             raise StoppedByGate(

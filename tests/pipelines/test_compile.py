@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from components.common.image import IMAGE
 from components.common.records import STEPS
 from pipelines.compiling import compile_pipeline
 
@@ -27,11 +28,14 @@ UNCACHED = {"snapshot_data", "evaluate_model", "promote_model", "report_run"}
 
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """The compiled documents (pipeline, Kubernetes settings), kfp's own version put aside."""
+    """The compiled documents (pipeline, Kubernetes settings); kfp's version and image put aside."""
     file = tmp_path_factory.mktemp("compiled") / "pipeline.yaml"
     compile_pipeline(file)
     found = list(yaml.safe_load_all(file.read_text()))
     found[0]["sdkVersion"] = "kfp"
+    for executor in found[0]["deploymentSpec"]["executors"].values():
+        assert executor["container"]["image"] == IMAGE
+        executor["container"]["image"] = "image"
     return found
 
 

@@ -16,6 +16,7 @@ import jsonschema
 import pytest
 import yaml
 
+from components.common.image import IMAGE
 from components.common.layout import tracking_uri
 from components.common.project import open_project
 from components.common.records import STEPS
@@ -193,7 +194,7 @@ def test_compile_writes_a_pipeline_for_the_project(fresh_project: Path, tmp_path
     ended = evertrain("compile", fresh_project, "-o", file, "--project-in-image", "/p", "--json")
     assert ended.code == 0, ended.err
     assert ended.json == {
-        "file": str(file), "image": "evertrain-python:0.1.0", "project": "/p"
+        "file": str(file), "image": IMAGE, "project": "/p"
     }  # fmt: skip
     (pipeline, *_) = yaml.safe_load_all(file.read_text())
     defaults = pipeline["root"]["inputDefinitions"]["parameters"]

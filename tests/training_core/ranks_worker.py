@@ -12,6 +12,7 @@ from training_samples import Sales, trainer, weights
 from infra.folder import FolderStore
 from training_core.checkpoint import Checkpoints
 from training_core.errors import TrainingFailed
+from training_core.evaluation import evaluate
 from training_core.loop import Trainer
 from training_core.parallel import DataParallel, choose_device, choose_strategy
 
@@ -46,6 +47,10 @@ def main(folder: Path) -> None:
     common: dict[str, Any] = {"count": COUNT, "strategy": strategy}
     for accumulation in (1, 3):
         fit(f"accumulation {accumulation}", trainer(accumulation=accumulation, **common))
+
+    run = trainer(noting=True, **common)
+    evaluate(run.task, run.model.module, run.validation, strategy=strategy)
+    found["evaluated"] = strategy.gather(run.model.module.evaluated)
 
     dropout: dict[str, Any] = {**common, "task": Sales()}  # its masks need each rank's state
     fit("undisturbed", trainer(**dropout))

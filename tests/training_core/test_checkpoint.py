@@ -98,7 +98,7 @@ def test_a_truncated_shard_is_reported_and_passed_over(saved: Checkpoints, lengt
 def test_a_missing_shard_is_reported_and_passed_over(saved: Checkpoints) -> None:
     _file(saved, "run/000000003/state.pt").unlink()
     assert _newest(saved) == 2
-    assert "run/000000003/state.pt cannot be read" in saved.damaged[0]
+    assert "run/000000003/state.pt is missing" in saved.damaged[0]
 
 
 def test_what_has_no_manifest_is_no_checkpoint(saved: Checkpoints) -> None:
@@ -284,3 +284,15 @@ def test_a_pickle_with_the_right_hash_is_not_executed(saved: Checkpoints, tmp_pa
     assert not (tmp_path / "executed").exists()
     torch.load(shard, weights_only=False)  # it would have been
     assert (tmp_path / "executed").exists()
+
+
+def test_a_store_that_is_away_is_not_taken_for_a_lost_checkpoint(saved: Checkpoints) -> None:
+    manifest = saved.manifests()[-1]
+
+    def away(key: str) -> bytes:
+        raise OSError("the network is gone")
+
+    saved.store.get = away  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="network is gone"):
+        saved.load(manifest)
+    assert not saved.damaged

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from training_samples import (
-    CPU,
     Certain,
     Noting,
     Sales,
@@ -20,13 +18,11 @@ from training_samples import (
     weights,
 )
 
-from training_core.errors import ConfigurationError, TrainingFailed
-from training_core.evaluation import evaluate, outputs_of
+from training_core.errors import TrainingFailed
+from training_core.evaluation import evaluate
 from training_core.examples import Examples
 from training_core.loop import Point, Trainer
-from training_core.optim import build_optimiser, learning_rate
-from training_core.parallel import SingleProcess, choose_device, choose_strategy
-from training_core.settings import OptimiserSettings, ScheduleSettings
+from training_core.optim import build_optimiser
 
 
 class _KilledError(Exception):
@@ -219,155 +215,3 @@ def test_a_validation_loss_that_is_not_a_number_fails_and_saves_nothing(tmp_path
     assert "hint: " in str(raised.value)
     assert run.checkpoints is not None
     assert run.checkpoints.manifests() == []
-
-
-# ---- precision and device --------------------------------------------------------------------
-
-
-class _Watching(nn.Module):
-    """Notes in what precision its layers compute."""
-
-    def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
-        self.dtypes: set[torch.dtype] = set()
-
-    def forward(self, **arrays: Tensor) -> Tensor:
-        outputs: Tensor = self.inner(**arrays)
-        if self.training:
-            self.dtypes.add(outputs.dtype)
-        return outputs
-
-
-@pytest.mark.parametrize(
-    ("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)]
-)
-def test_each_precision_trains_on_a_cpu(precision: str, dtype: torch.dtype) -> None:
-    model = _Watching(trainer().model)
-    run = trainer(
-        model=model, count=400, epochs=4, batch_size=32, precision=precision, optimiser={"lr": 0.01}
-    )
-    outcome = run.fit()
-    assert model.dtypes == {dtype}
-    assert outcome.evaluations[-1][1]["loss"] < 0.4 < outcome.curve[0].loss
-    assert {value.dtype for value in weights(model).values()} == {torch.float32}
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_a_gpu_that_is_not_there_is_refused_with_a_way_out() -> None:
-    with pytest.raises(ConfigurationError, match=r"training\.device is cuda.*no GPU") as raised:
-        choose_device("cuda")
-    assert "hint: set training.device to auto" in str(raised.value)
-    assert choose_device("auto") == choose_device("cpu") == CPU
-
-
-def test_without_torchrun_there_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
-        monkeypatch.delenv(name, raising=False)
-    strategy = choose_strategy(CPU)
-    assert isinstance(strategy, SingleProcess)
-    assert (strategy.rank, strategy.world_size) == (0, 1)
-
-
-# ---- evaluation ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_evaluation_leaves_the_mode_alone_and_counts_each_example_once(training: bool) -> None:
-    task = Sales()  # with dropout: another mode would give other numbers
-    preprocessor, examples = examples_of(task, 50, noting=True)
-    model = Noting(task.build_model(preprocessor)).train(training)
-    first, second = evaluate(task, model, examples), evaluate(task, model, examples)
-    assert model.training is training
-    assert first == second
-    assert model.trained == []
-    assert sorted(model.evaluated) == sorted([*range(50), *range(50)])
-    outputs = outputs_of(model, examples, device=CPU)
-    exact = task.loss(outputs, examples.target).double().mean()
-    assert first["loss"] == pytest.approx(float(exact), rel=1e-12)
-    assert first["log_loss"] == pytest.approx(first["loss"], rel=1e-12)
-    wrong = ((outputs > 0) != (examples.target > 0.5)).double().mean()
-    assert first["error"] == pytest.approx(float(wrong), rel=1e-12)
-
-
-def test_evaluation_leaves_the_mode_alone_even_when_the_model_fails() -> None:
-    run = trainer()
-    run.model.train()
-    with pytest.raises(TypeError):
-        outputs_of(run.model, Examples({"unknown": torch.ones(2)}, torch.ones(2)), device=CPU)
-    assert run.model.training
-
-
-def test_validation_during_training_sees_every_row_once_each_time() -> None:
-    run = trainer(noting=True)
-    outcome = run.fit()
-    assert [step for step, _ in outcome.evaluations] == [4, 8, 12]
-    assert sorted(_noting(run).evaluated) == sorted([*range(21)] * 3)
-
-
-# ---- optimiser and schedule ------------------------------------------------------------------
-
-
-def test_norms_and_biases_get_no_weight_decay_and_frozen_weights_no_update() -> None:
-    model = trainer().model
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    model.get_parameter("head.weight").requires_grad_(False)
-    optimiser = build_optimiser(model, OptimiserSettings(weight_decay=0.1))
-    decay = {
-        names[id(parameter)]: group["weight_decay"]
-        for group in optimiser.param_groups
-        for parameter in group["params"]
-    }
-    assert decay == {
-        "embedding.weight": 0.1,
-        "body.0.weight": 0.1,
-        "body.0.bias": 0.0,
-        "body.1.weight": 0.0,  # of a LayerNorm
-        "body.1.bias": 0.0,
-        "head.bias": 0.0,
-    }
-
-
-def _rates(steps: int, **schedule: Any) -> list[float]:
-    return [
-        learning_rate(
-            step, steps=steps, peak=2.0, schedule=ScheduleSettings.model_validate(schedule)
-        )
-        for step in range(steps)
-    ]
-
-
-@pytest.mark.parametrize("shape", ["constant", "linear", "cosine"])
-def test_the_rate_rises_evenly_to_its_peak(shape: str) -> None:
-    rates = _rates(100, shape=shape, warmup=0.1)
-    rises = [b - a for a, b in pairwise([0.0, *rates[:11]])]
-    assert rises == pytest.approx([2 / 11] * 11)
-    assert rates[10] == max(rates) == 2.0
-
-
-def test_after_the_peak_each_shape_goes_its_way_to_the_end() -> None:
-    assert set(_rates(50, shape="constant", warmup=0)) == {2.0}
-    linear = _rates(51, shape="linear", warmup=0, final=0.1)
-    assert [b - a for a, b in pairwise(linear)] == pytest.approx([-1.8 / 50] * 50)
-    cosine = _rates(51, shape="cosine", warmup=0, final=0.1)
-    assert cosine[25] == pytest.approx(1.1)
-    assert all(a >= b for a, b in pairwise(cosine))
-    assert cosine[5] > linear[5]
-    assert cosine[-1] == pytest.approx(0.2)
-    assert linear[-1] == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize("steps", [1, 2, 3])
-@pytest.mark.parametrize("shape", ["constant", "linear", "cosine"])
-def test_the_shortest_runs_have_rates_too(steps: int, shape: str) -> None:
-    rates = _rates(steps, shape=shape, warmup=0.4)
-    assert all(0 <= rate <= 2 for rate in rates)
-    assert rates[0] > 0
-
-
-def test_the_trainer_follows_the_schedule_to_its_end() -> None:
-    run = trainer(log_every=1, schedule={"shape": "linear", "warmup": 0.25, "final": 0.5})
-    rates = [point.lr for point in run.fit().curve]
-    schedule = run.settings.schedule
-    assert rates == [learning_rate(i, steps=12, peak=1e-3, schedule=schedule) for i in range(12)]
-    assert rates[-1] == pytest.approx(0.5e-3)

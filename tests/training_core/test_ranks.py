@@ -59,6 +59,12 @@ def test_two_ranks_train_the_weights_of_one_process(
         assert other == pytest.approx(metrics, abs=1e-5)
 
 
+def test_the_ranks_share_the_evaluation_and_count_each_row_once(found: dict[str, Any]) -> None:
+    first, second = found["evaluated"]
+    assert sorted([*first, *second]) == list(range(21))
+    assert (len(first), len(second)) == (11, 10)
+
+
 def test_all_ranks_stop_when_one_is_asked_to_and_go_on_to_the_very_same_weights(
     found: dict[str, Any],
 ) -> None:
