@@ -10,10 +10,10 @@ import torch
 from torch import nn
 from training_samples import (
     Certain,
-    Noting,
     Sales,
     examples_of,
     largest_difference,
+    noting,
     trainer,
     weights,
 )
@@ -27,11 +27,6 @@ from training_core.optim import build_optimiser
 
 class _KilledError(Exception):
     """Stands for a process that dies."""
-
-
-def _noting(run: Trainer) -> Noting:
-    assert isinstance(run.model, Noting)
-    return run.model
 
 
 # ---- sums ------------------------------------------------------------------------------------
@@ -102,8 +97,8 @@ def test_a_stopped_run_that_goes_on_ends_with_the_very_same_weights(
     outcome = second.fit()
     assert (outcome.resumed_from, outcome.stop_reason) == (5, "epochs")
     assert largest_difference(weights(whole.model), weights(second.model)) == 0.0
-    seen = [*_noting(first).trained, *_noting(second).trained]
-    assert seen == _noting(whole).trained
+    seen = [*noting(first).trained, *noting(second).trained]
+    assert seen == noting(whole).trained
     assert sorted(seen) == sorted([*range(43), *range(43)])
     assert outcome.evaluations == whole.outcome.evaluations
     assert [p.step for p in outcome.curve] == [p.step for p in whole.outcome.curve]
@@ -121,10 +116,10 @@ def test_a_run_stopped_again_and_again_loses_and_repeats_nothing(tmp_path: Path)
             hooks={"should_stop": lambda: True},
         )
         outcome = run.fit()
-        seen += _noting(run).trained
+        seen += noting(run).trained
         if outcome.stop_reason == "epochs":
             break
-    assert seen == _noting(whole).trained
+    assert seen == noting(whole).trained
     assert largest_difference(weights(whole.model), weights(run.model)) == 0.0
     assert outcome.evaluations == whole.outcome.evaluations  # one fell due where it was stopped
 
@@ -158,7 +153,7 @@ def test_resuming_a_finished_training_does_nothing(tmp_path: Path) -> None:
     outcome = second.fit()
     assert (outcome.resumed_from, outcome.steps, outcome.stop_reason) == (12, 12, "epochs")
     assert outcome.evaluations == first.outcome.evaluations
-    assert _noting(second).trained == _noting(second).evaluated == []
+    assert noting(second).trained == noting(second).evaluated == []
     assert largest_difference(weights(first.model), weights(second.model)) == 0.0
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()} == files
 

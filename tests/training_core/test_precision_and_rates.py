@@ -13,6 +13,7 @@ from training_samples import (
     Noting,
     Sales,
     examples_of,
+    noting,
     trainer,
     weights,
 )
@@ -105,7 +106,7 @@ def test_validation_during_training_sees_every_row_once_each_time() -> None:
     run = trainer(noting=True)
     outcome = run.fit()
     assert [step for step, _ in outcome.evaluations] == [4, 8, 12]
-    assert sorted(_noting(run).evaluated) == sorted([*range(21)] * 3)
+    assert sorted(noting(run).evaluated) == sorted([*range(21)] * 3)
 
 
 # ---- optimiser and schedule ------------------------------------------------------------------

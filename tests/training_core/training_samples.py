@@ -149,3 +149,9 @@ def weights(module: nn.Module) -> dict[str, Tensor]:
 def largest_difference(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
     assert one.keys() == other.keys()
     return max(float((one[name] - other[name]).abs().max()) for name in one)
+
+
+def noting(run: Trainer) -> Noting:
+    """The model of a run that was built to note what it sees."""
+    assert isinstance(run.model, Noting)
+    return run.model
