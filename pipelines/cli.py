@@ -52,6 +52,7 @@ def run(
 
     overrides = settings or []
     opened = open_project(project, overrides=overrides, data=data)
+    opened.task()  # a wrong task.path is found before a run is started
     with show.progress() as on_step:
         record = run_locally(opened, data=data, overrides=overrides, force=force, on_step=on_step)
     show.run(opened, record, as_json=as_json)

@@ -61,7 +61,9 @@ def continuous_training(
         snapshot = _in_run(snapshot_data(data=data, force=force, **common), cached=False)
         common["run_key"] = snapshot.outputs["run_key"]
         with dsl.If(snapshot.outputs["Output"] == "train", name="something new"):
-            validated = _in_run(validate_data(snapshot=snapshot.outputs["snapshot"], **common))
+            validated = _in_run(
+                validate_data(data_digest=snapshot.outputs["data_digest"], **common)
+            )
             split = _in_run(split_data(validated=validated.outputs["validated"], **common))
             splits = split.outputs["splits"]
             checked = _in_run(check_training(splits=splits, **common))

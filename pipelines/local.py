@@ -66,6 +66,7 @@ def run_locally(
         parameters = {
             "project": str(project.folder),
             "data": data if "://" in data or not data else os.path.abspath(data),
+            "store": store.uri,  # named, so that a cached step is one of this very store
             "overrides": overrides,
             "force": force,
         }

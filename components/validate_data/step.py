@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 
-from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
+from components.common.artifacts import MetricsArtifact, log_metrics, write_json
 from components.common.champion import PromotionLog
 from components.common.figures import DataObject, Expectation, ValidateFigures
 from components.common.records import StepContext, step
@@ -31,7 +31,7 @@ def run(
     store: str,
     overrides: list[str],
     run_key: str,
-    snapshot: str,
+    data_digest: str,
     validated: str,
     data_docs: str,
     metrics: MetricsArtifact,
@@ -41,7 +41,7 @@ def run(
         "validate_data", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
         settings = context.project.settings
-        manifest = read_json(snapshot)
+        manifest = json.loads(context.store.get(f"snapshots/{data_digest}.json"))
         refuse_mixed_schemas(fetch_snapshot(context, manifest))
         rows = read_snapshot(context, manifest)
         results, page = validate(rows, context.project.folder / settings.validation.suite)
