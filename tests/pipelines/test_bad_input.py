@@ -190,11 +190,12 @@ def test_a_wrong_setting_ends_before_anything_starts(
 def test_a_task_that_is_not_there_is_wrong_configuration(
     project: Path, path: str, words: list[str], hint: str
 ) -> None:
-    record = stopped_run(project, "--set", f"task.path={path}")
-    assert (record["status"], record["exit_code"]) == ("failed", 2)
-    for word in [*words, str(project / "evertrain.yaml")]:
-        assert word in record["reasons"][0]
-    assert hint in record["hint"]
+    runs = sorted((project / ".evertrain" / "store" / "runs").iterdir())
+    ended = run(project, "--set", f"task.path={path}")
+    assert (ended.code, ended.out) == (2, "")
+    for word in [*words, str(project / "evertrain.yaml"), f"hint: {hint}" if "." in hint else hint]:
+        assert word in ended.err
+    assert sorted((project / ".evertrain" / "store" / "runs").iterdir()) == runs
 
 
 def test_unknown_words_on_the_command_line_are_wrong_usage(project: Path) -> None:
