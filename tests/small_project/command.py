@@ -52,10 +52,12 @@ def command(*words: str | Path) -> list[str]:
     return [sys.executable, "-m", "pipelines.cli", *map(str, words)]
 
 
-def evertrain(*words: str | Path, timeout: float = 280) -> Ended:
+def evertrain(
+    *words: str | Path, timeout: float = 280, more: dict[str, str] | None = None
+) -> Ended:
     """Run `evertrain WORDS` to its end, from a folder that has nothing to do with it."""
     done = subprocess.run(
         command(*words), capture_output=True, text=True, timeout=timeout, cwd="/",
-        env=environment(), check=False,
+        env=environment() | (more or {}), check=False,
     )  # fmt: skip
     return Ended(done.returncode, done.stdout, done.stderr)
