@@ -103,7 +103,7 @@ class DecisionSettings(Settings):
     minimum_auc: float = Field(0.5, ge=0.5, le=1, description="Smallest AUC that may be promoted.")
     must_beat: list[Baseline] = Field(
         ["prior", "input_independent"],
-        description="Baselines that must be beaten beyond doubt.",
+        description="Baselines that must be beaten, the whole interval above 0.",
     )
 
 

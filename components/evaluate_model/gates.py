@@ -44,12 +44,12 @@ def floor_gates(scores: dict[str, float], settings: DecisionSettings) -> list[Ga
 
 
 def baseline_gate(comparison: Comparison, settings: DecisionSettings) -> Gate:
-    """The challenger must beat a baseline beyond doubt: its whole interval above 0."""
+    """The challenger must beat a baseline: the whole interval above 0."""
     return _interval_gate(f"baseline: {_WORDS[comparison.against]}", comparison, 0.0, settings)
 
 
 def champion_gate(comparison: Comparison, settings: DecisionSettings) -> Gate:
-    """The challenger must not be worse than the champion by more than the margin, beyond doubt."""
+    """The whole interval must lie above minus the margin: not worse than the champion."""
     return _interval_gate("champion", comparison, -settings.margin, settings)
 
 
@@ -62,9 +62,9 @@ def _interval_gate(
     metric, other = _WORDS[settings.metric], _WORDS[comparison.against]
     better = "better" if comparison.difference >= 0 else "worse"
     beyond = {
-        "pass": "beyond doubt",
-        "fail": "and that is beyond doubt",
-        "unsure": "but that may be chance",
+        "pass": "the whole of it on one side",
+        "fail": "the whole of it on the wrong side",
+        "unsure": "which may be chance",
     }[outcome]
     if outcome == "pass" and least < 0:
         beyond = f"so not worse by more than the margin of {settings.margin:g}"
