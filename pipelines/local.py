@@ -8,10 +8,12 @@ import io
 import os
 import re
 import secrets
+import signal
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from components.common.layout import home, project_store
@@ -71,8 +73,9 @@ def run_locally(
             "force": force,
         }
         try:
-            with log.open("w") as file:
-                _execute(home(project), parameters, file, on_step)
+            with log.open("w") as file, _noticing_interrupts() as check:
+                _execute(home(project), parameters, _Watcher(file, on_step, check))
+                check()
         finally:
             for variable in ("EVERTRAIN_RUN_ID", VARIABLE):
                 os.environ.pop(variable, None)
@@ -124,16 +127,32 @@ def only_run(folder: Path) -> Iterator[None]:
         yield
 
 
-def _execute(
-    folder: Path,
-    parameters: dict[str, Any],
-    log: io.TextIOBase,
-    on_step: Callable[[str, str], None],
-) -> None:
+@contextlib.contextmanager
+def _noticing_interrupts() -> Iterator[Callable[[], None]]:
+    """Yield a check that raises if Ctrl-C came, even where a library swallowed the exception."""
+    asked = False
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _execute(folder: Path, parameters: dict[str, Any], watcher: _Watcher) -> None:
     """Compile, load what was compiled, and let kfp.local run it."""
     compiled = folder / "pipeline.yaml"
     compile_pipeline(compiled)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(_Watcher(log, on_step)):
+    with warnings.catch_warnings(), contextlib.redirect_stdout(watcher):
         warnings.simplefilter("ignore")  # kfp warns of image names and deprecations
         from kfp import components, local
 
@@ -150,13 +169,19 @@ def _execute(
 class _Watcher(io.TextIOBase):
     """Writes what kfp.local prints to the log, and notices steps that start and end."""
 
-    def __init__(self, log: io.TextIOBase, on_step: Callable[[str, str], None]) -> None:
-        self.log, self.on_step, self.line = log, on_step, ""
+    def __init__(
+        self,
+        log: io.TextIOBase,
+        on_step: Callable[[str, str], None],
+        check: Callable[[], None],
+    ) -> None:
+        self.log, self.on_step, self.check, self.line = log, on_step, check, ""
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
+        self.check()
         text = _ANSI.sub("", text)
         self.log.write(text)
         self.log.flush()
