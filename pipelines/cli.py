@@ -7,7 +7,6 @@ configuration, 3 the world outside failed, 130 interrupted.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +17,7 @@ from components.common.project import open_project
 from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
 from pipelines import show
-from training_core.errors import ConfigurationError, EvertrainError
+from training_core.errors import EvertrainError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -180,8 +179,5 @@ def main() -> None:
     sys.exit(code)
 
 
-__all__ = ["ConfigurationError", "app", "main"]
-
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONUNBUFFERED", "1")
     main()

@@ -38,17 +38,10 @@ def error(words: str) -> None:
 
 def unexpected(fault: Exception) -> int:
     """Say what nobody foresaw; return the exit code. Usage errors come here too."""
-    import click
-
-    for kind in type(fault).__mro__:  # typer carries a click of its own
-        if kind.__name__ == "ClickException":
-            show = getattr(fault, "show", None)
-            if show is not None:
-                show()
-            return int(getattr(fault, "exit_code", 2))
-    if isinstance(fault, click.ClickException):
-        fault.show()
-        return fault.exit_code
+    show = getattr(fault, "show", None)
+    if show is not None and any(k.__name__ == "ClickException" for k in type(fault).__mro__):
+        show()  # told apart by name: typer carries a click of its own
+        return int(getattr(fault, "exit_code", 2))
     outside = isinstance(fault, (OSError, MemoryError))
     error(f"{type(fault).__name__}: {fault}\n\nhint: add --debug to see the traceback")
     return 3 if outside else 1

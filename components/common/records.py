@@ -1,7 +1,7 @@
 """Every step leaves its record, whatever the end.
 
     with step("split_data", project=..., store=..., run_key=...) as context:
-        context.record.figures = SplitFigures(...)
+        context.say(SplitFigures(...))
 
 The record is `runs/<run>/<step>.json` in the object store. A step that failed says so there and
 ends its process with the exit code of the design page, so a pod's failure policy can follow it.

@@ -35,9 +35,18 @@ def test_a_champion_that_moved_since_the_comparison_is_not_replaced() -> None:
         refuse_moved_champion([entry(1)], verdict(0))
 
 
-def test_the_champion_that_was_compared_with_is_replaced() -> None:
-    refuse_moved_champion([], verdict(0))
-    refuse_moved_champion([entry(1), entry(2)], verdict(2))
+@pytest.mark.parametrize("promotions", [0, 1, 2])
+@pytest.mark.parametrize("compared", [0, 1, 2])
+def test_only_the_champion_that_was_compared_with_is_replaced(
+    promotions: int, compared: int
+) -> None:
+    entries = [entry(number) for number in range(1, promotions + 1)]
+    try:
+        refuse_moved_champion(entries, verdict(compared))
+        refused = False
+    except StoppedByGate:
+        refused = True
+    assert refused == (promotions != compared)
 
 
 def test_a_run_killed_after_its_promotion_meets_the_champion_it_had(
