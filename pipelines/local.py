@@ -79,18 +79,16 @@ def run_locally(
         finally:
             for variable in ("EVERTRAIN_RUN_ID", VARIABLE):
                 os.environ.pop(variable, None)
-            record = finished_record(project, store, run, overrides)
+            record = finished_record(project, store, run)
         return record
 
 
-def finished_record(
-    project: Project, store: ObjectStore, run: str, overrides: list[str]
-) -> RunRecord:
+def finished_record(project: Project, store: ObjectStore, run: str) -> RunRecord:
     """Return a run's record; write it (again) if the exit handler did not."""
     try:
         return RunRecord.model_validate_json(store.get(run_record_key(run)))
     except (ObjectMissing, ValueError):
-        return write_report(project, store, run=run, overrides=overrides)
+        return write_report(project, store, run=run)
 
 
 def close_interrupted_runs(project: Project, store: ObjectStore) -> None:
@@ -101,7 +99,7 @@ def close_interrupted_runs(project: Project, store: ObjectStore) -> None:
         seen.setdefault(run, set()).add(name)
     for run, names in seen.items():
         if "run.json" not in names:
-            write_report(project, store, run=run, overrides=[])
+            write_report(project, store, run=run)
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ def rewrite(project: Project, run: str) -> tuple[RunRecord, str]:
             hint=f"the newest are {', '.join(names[-3:]) or 'none'}; see evertrain runs "
             f"{project.folder}",
         )
-    record = write_report(project, store, run=matching[0], overrides=[])
+    record = write_report(project, store, run=matching[0])
     return record, report_location(store, matching[0])
 
 

@@ -39,6 +39,7 @@ class Provenance(Figures):
     python: str
     packages: dict[str, str]
     config: dict[str, Any]
+    overrides: list[str] = []  # settings that were given on the command line
 
 
 class SnapshotFigures(Figures):

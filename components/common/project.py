@@ -27,11 +27,15 @@ class Project:
     Attributes:
         folder: Absolute path.
         settings: `evertrain.yaml` with the overrides applied.
+        overrides: Those overrides, as they were given.
     """
 
-    def __init__(self, folder: Path, settings: ProjectSettings) -> None:
+    def __init__(
+        self, folder: Path, settings: ProjectSettings, overrides: tuple[str, ...] = ()
+    ) -> None:
         self.folder = folder
         self.settings = settings
+        self.overrides = overrides
 
     @property
     def data_source(self) -> str:
@@ -125,7 +129,7 @@ def open_project(
     if data:
         content.setdefault("data", {})["source"] = data if "://" in data else os.path.abspath(data)
     try:
-        return Project(path, ProjectSettings.model_validate(content))
+        return Project(path, ProjectSettings.model_validate(content), tuple(overrides or ()))
     except ValidationError as error:
         raise _explained(error, where=file, model=ProjectSettings) from error
 

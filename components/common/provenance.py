@@ -35,6 +35,7 @@ def provenance(project: Project) -> Provenance:
         python=platform.python_version(),
         packages={name: _version(name) for name in _PACKAGES},
         config=config,
+        overrides=list(project.overrides),
     )
 
 

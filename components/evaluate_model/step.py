@@ -113,7 +113,10 @@ def score_champion(
     if unseen is not None:
         return None, _skipped(unseen)
     try:
-        return load_entry(context.store, champion, task, context.cache).predict(rows), None
+        scored = load_entry(context.store, champion, task, context.cache).predict(rows)
+        if not np.isfinite(scored).all():
+            return None, _skipped(f"champion {champion.version} gives predictions not finite")
+        return scored, None
     except (TrainingFailed, KeyError, OutsideError) as error:
         words = error.args[0] if error.args else type(error).__name__
         return None, _skipped(f"champion {champion.version} cannot score these rows: {words}")

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from components.common.champion import PromotionLog, champion_and_previous
+from components.common.figures import SnapshotFigures
 from components.common.project import Project
 from components.common.records import StepRecord, read_records, step
 from components.common.run_record import RunRecord, compose, report_key, run_record_key
@@ -16,14 +17,12 @@ from infra.store import ObjectStore
 def run(project: str, store: str, overrides: list[str], report: str, state: str) -> None:
     """See `component.py`. `state` is only Kubeflow's word; the records say more."""
     with step("report_run", project=project, store=store, overrides=overrides) as context:
-        write_report(context.project, context.store, run=context.record.run, overrides=overrides)
+        write_report(context.project, context.store, run=context.record.run)
         Path(report).parent.mkdir(parents=True, exist_ok=True)
         Path(report).write_bytes(context.store.get(report_key(context.record.run)))
 
 
-def write_report(
-    project: Project, store: ObjectStore, *, run: str, overrides: list[str]
-) -> RunRecord:
+def write_report(project: Project, store: ObjectStore, *, run: str) -> RunRecord:
     """Compose a run's record and page from the records of its steps, and store both."""
     from components.report_run.page import render
 
@@ -33,15 +32,19 @@ def write_report(
         champion = ""  # promote_model and evaluate_model refuse a damaged log; the report tells
     record = compose(store, run=run, project=project.settings.name, champion=champion)
     records: dict[str, StepRecord] = read_records(store, run)
-    page = render(run=record, records=records, replay=replay_command(project, overrides))
+    page = render(run=record, records=records, replay=replay_command(project, records))
     store.put(report_key(run), page.encode())
     store.put(run_record_key(run), record.model_dump_json(indent=1).encode())
     return record
 
 
-def replay_command(project: Project, overrides: list[str]) -> str:
-    """The command that runs the same again."""
-    words = ["evertrain", "run", str(project.folder), "--data", project.data_source]
-    for override in overrides:
-        words += ["--set", override]
+def replay_command(project: Project, records: dict[str, StepRecord]) -> str:
+    """The command that runs the same again: the run's own data and overrides, as recorded."""
+    words = ["evertrain", "run", str(project.folder)]
+    snapshot = records.get("snapshot_data")
+    if snapshot is not None and snapshot.figures:
+        figures = SnapshotFigures.model_validate(snapshot.figures)
+        words += ["--data", figures.source]
+        for override in figures.provenance.overrides:
+            words += ["--set", override]
     return shlex.join([*words, "--force"])

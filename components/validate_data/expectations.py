@@ -18,7 +18,7 @@ from training_core.errors import ConfigurationError
 _SHOWN = 200  # characters of an observed value that are worth reading
 
 
-def validate(rows: pd.DataFrame, suite: Path) -> tuple[list[Expectation], Any]:
+def validate(rows: pd.DataFrame, suite: Path) -> list[Expectation]:
     """Run a suite on all rows.
 
     Args:
@@ -26,7 +26,7 @@ def validate(rows: pd.DataFrame, suite: Path) -> tuple[list[Expectation], Any]:
         suite: JSON as `suite.to_json_dict()` gives it.
 
     Returns:
-        What each expectation saw, and Great Expectations' own result.
+        What each expectation saw.
 
     Raises:
         ConfigurationError: The suite is missing, is no suite, or one of its expectations could
@@ -44,7 +44,7 @@ def validate(rows: pd.DataFrame, suite: Path) -> tuple[list[Expectation], Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations inside Great Expectations
         result = _run(rows, content, suite)
-    return [_seen(r) for r in result.results], result
+    return [_seen(r) for r in result.results]
 
 
 def _run(rows: pd.DataFrame, content: dict[str, Any], suite: Path) -> Any:
@@ -135,19 +135,19 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
-def data_docs_page(result: Any) -> str:
+def data_docs_page(seen: list[Expectation]) -> str:
     """One page of what each expectation saw, offline: Great Expectations' own page needs CDNs."""
     rows = "".join(
         f"<tr><td>{'✓' if e.success else '✗'}</td><td>{html.escape(e.severity)}</td>"
         f"<td>{html.escape(e.name.replace('_', ' '))}</td><td>{html.escape(e.column)}</td>"
         f"<td>{html.escape(e.expected)}</td><td>{html.escape(e.observed)}</td></tr>"
-        for e in sorted(map(_seen, result.results), key=lambda e: (e.success, e.severity))
+        for e in sorted(seen, key=lambda e: (e.success, e.severity))
     )
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Validation</title>"
         "<style>body{font:14px system-ui;margin:2rem}td,th{padding:.3rem .6rem;text-align:left;"
         "border-bottom:1px solid #8884}</style><h1>"
-        f"{'Passed' if result.success else 'Failed'}: {len(result.results)} expectations</h1>"
+        f"{'Passed' if all(e.success for e in seen) else 'Failed'}: {len(seen)} expectations</h1>"
         "<table><tr><th></th><th>severity</th><th>expectation</th><th>column</th>"
         f"<th>expected</th><th>observed</th></tr>{rows}</table></html>"
     )

@@ -44,7 +44,7 @@ def run(
         manifest = json.loads(context.store.get(f"snapshots/{data_digest}.json"))
         refuse_mixed_schemas(fetch_snapshot(context, manifest))
         rows = read_snapshot(context, manifest)
-        results, page = validate(rows, context.project.folder / settings.validation.suite)
+        results = validate(rows, context.project.folder / settings.validation.suite)
         rules_fault: StoppedByGate | None = None
         try:
             aside = broken_rules(rows, settings.validation.row_rules)
@@ -67,7 +67,7 @@ def run(
         )
         context.say(figures)
         Path(data_docs).parent.mkdir(parents=True, exist_ok=True)
-        Path(data_docs).write_text(data_docs_page(page))
+        Path(data_docs).write_text(data_docs_page(results))
         log_metrics(
             metrics,
             {
