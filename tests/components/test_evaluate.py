@@ -149,3 +149,18 @@ def test_a_champion_that_misses_a_column_stays(context: StepContext, package: Pa
     assert gate is not None
     assert "kind" in gate.message
     assert decide_with(context.project, rows, scored, gate).verdict == "inconclusive"
+
+
+def test_a_champion_whose_predictions_are_not_finite_stays(
+    context: StepContext, package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = month(2)
+    monkeypatch.setattr(
+        "training_core.package.Package.predict", lambda self, frame: np.full(len(frame), np.nan)
+    )
+    scored, gate = score_champion(
+        context, champion(context, package), rows, SEEN, context.project.task()
+    )
+    assert scored is None
+    assert gate is not None
+    assert "not finite" in gate.message
