@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +20,13 @@ class Examples:
     Attributes:
         arrays: Inputs by name, first dimension N.
         target: float32 [N], no NaN.
+        units: float32 [N], how many units, such as tokens, each example's summed loss covers;
+            None: one each.
     """
 
     arrays: dict[str, Tensor]
     target: Tensor
+    units: Tensor | None = None
 
     @classmethod
     def from_frame(cls, task: Task, preprocessor: Preprocessor, frame: pd.DataFrame) -> Examples:
@@ -44,12 +47,20 @@ class Examples:
 
     def take(self, rows: Tensor | slice) -> Examples:
         """Return the examples of some rows, in the order given."""
-        return Examples({name: a[rows] for name, a in self.arrays.items()}, self.target[rows])
+        return self._each(lambda tensor: tensor[rows])
 
-    def to(self, device: torch.device) -> Examples:
-        """Return them on a device."""
-        arrays = {name: a.to(device) for name, a in self.arrays.items()}
-        return Examples(arrays, self.target.to(device))
+    def to(self, device: torch.device, *, non_blocking: bool = False) -> Examples:
+        """Return them on a device; `non_blocking` overlaps the copy if they are pinned."""
+        return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin(self) -> Examples:
+        """Return a copy in page-locked memory, from which a GPU can copy by itself."""
+        return self._each(lambda tensor: tensor.pin_memory())
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Examples:
+        arrays = {name: change(array) for name, array in self.arrays.items()}
+        units = None if self.units is None else change(self.units)
+        return Examples(arrays, change(self.target), units)
 
 
 @dataclass(frozen=True)

@@ -3,38 +3,42 @@
     outcome = Trainer(task=..., model=..., train=..., validation=..., settings=...,
                       strategy=..., checkpoints=...).fit()
 
-Per step: microbatches forward and backward (loss divided by the step's global count of examples,
-so accumulation, uneven ranks and a short last batch give the same gradient as one big batch), clip,
-update. A step whose gradient is not finite is skipped on the device and counted. Between log
-intervals nothing waits for the device and nothing is communicated but gradients.
+A step: forward and backward of each microbatch, its summed loss divided by the units of the whole
+step, so that accumulation, uneven ranks and a short last batch give the gradient of one big batch;
+then one update, which clips, and skips on the device what is not finite. What is due next (a log
+line, an evaluation, a checkpoint, a question whether to stop) is known ahead, so between two such
+steps nothing waits for the device and nothing is communicated but gradients.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 
 import torch
 from torch import Tensor, nn
 
-from training_core.checkpoint import Checkpoints
+from training_core.checkpoints import Checkpoints
+from training_core.determinism import reproducible_kernels, seed_everything
 from training_core.errors import TrainingFailed
-from training_core.evaluation import evaluate
-from training_core.examples import Examples, StepBatch, step_batches, steps_in
-from training_core.optim import build_optimiser, learning_rate
+from training_core.evaluation import Objective, evaluate
+from training_core.examples import Examples
+from training_core.feeds.batches import Feed, Microbatch, Sharing, StepBatch
+from training_core.feeds.memory import MemoryFeed
+from training_core.feeds.order import order, steps_in
+from training_core.feeds.prefetch import Prefetched
+from training_core.interval import Interval
+from training_core.model_setup import set_up_model
+from training_core.optim.schedules import make_schedule
+from training_core.optim.update import Update
 from training_core.outcome import Outcome, Point
-from training_core.parallel import Strategy, unwrapped
+from training_core.parallel.strategy import Strategy
 from training_core.precision import choose_precision
 from training_core.settings import TrainingSettings
-from training_core.task import Task
-
-
-def seed_everything(seed: int) -> None:
-    """Seed Python's and torch's generators (on every device)."""
-    random.seed(seed)
-    torch.manual_seed(seed)
+from training_core.state import State
+from training_core.stopping.divergence import Divergence
+from training_core.stopping.rules import StoppingRules
+from training_core.telemetry.meter import Meter
 
 
 class Trainer:
@@ -43,22 +47,22 @@ class Trainer:
     Args:
         task: Gives the loss and the metrics.
         model: Built by the task, with the same seed on every rank.
-        train: The train split, the same on every rank.
-        validation: Evaluated whole, every `settings.evaluate_every` steps.
+        train: The train split, the same on every rank, or a feed.
+        validation: Evaluated every `settings.evaluate_every` steps.
         settings: How to train.
         strategy: The processes.
         checkpoints: Where state is kept; training goes on from the newest readable one.
         on_point: Called on rank 0 with each log interval's figures.
         on_evaluation: Called on rank 0 with each evaluation's step and metrics.
-        should_stop: Asked at every log interval; all ranks stop when one says so.
+        should_stop: Asked at step boundaries; all ranks stop when one says so, and save.
     """
 
     def __init__(
         self,
         *,
-        task: Task,
+        task: Objective,
         model: nn.Module,
-        train: Examples,
+        train: Examples | Feed,
         validation: Examples,
         settings: TrainingSettings,
         strategy: Strategy,
@@ -67,19 +71,40 @@ class Trainer:
         on_evaluation: Callable[[int, dict[str, float]], None] = lambda step, metrics: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.task, self.train, self.validation = task, train, validation
-        self.settings, self.strategy, self.checkpoints = settings, strategy, checkpoints
+        self.task, self.settings, self.strategy = task, settings, strategy
         self.on_point, self.on_evaluation, self.should_stop = on_point, on_evaluation, should_stop
-        self.model = strategy.prepare(model)
-        self.optimiser = build_optimiser(self.model, settings.optimiser)
+        self.checkpoints = checkpoints
+        self.feed = feed_of(train, settings, strategy.device)
+        self.validation = fixed_sample(validation, settings)
         self.precision = choose_precision(settings.precision, strategy.device)
-        self.total_samples = max(1, round(settings.epochs * len(train)))
-        self.total_steps = steps_in(
-            samples=self.total_samples, count=len(train), batch_size=settings.batch_size
+        self.model = set_up_model(model, settings, strategy)
+        self.module = strategy.unwrapped(self.model)
+        parts = strategy.parts or settings.accumulation * strategy.world_size
+        self.sharing = Sharing.of(
+            batch_size=settings.batch_size,
+            microbatches=parts // strategy.world_size,
+            rank=strategy.rank,
+            world_size=strategy.world_size,
+            seed=settings.seed,
         )
+        self.total_steps = total_steps(settings, samples=len(self.feed))
         self.evaluate_every = settings.evaluate_every or max(1, self.total_steps // 10)
+        self.save_every = settings.checkpoints.every or self.evaluate_every
+        self.schedule = make_schedule(
+            settings.schedule, settings.optimiser, steps=self.total_steps
+        )
+        self.update = Update(
+            self.module, settings.optimiser, strategy=strategy, scaler=self.precision.scaler
+        )
+        self.rules = StoppingRules(settings.stopping, processes=strategy.world_size)
+        self.divergence = Divergence(settings.recovery, max_skipped=settings.max_skipped)
+        self.interval = Interval(
+            steps=settings.log_every, sharing=self.sharing, device=strategy.device
+        )
+        self.meter = Meter(self.module, strategy.device)
         self.outcome = Outcome()
-        self._skipped = torch.zeros((), device=strategy.device)
+        self.state = State(self)
+        self._ones: dict[tuple[int, float], Tensor] = {}
 
     # ---- the run -------------------------------------------------------------------------------
 
@@ -87,196 +112,195 @@ class Trainer:
         """Train to the end, from the newest checkpoint if there is one.
 
         Raises:
-            TrainingFailed: Too many steps were not finite, or the validation loss is not.
+            TrainingFailed: It diverged, and went on diverging after each rollback; or a checkpoint
+                could not be written.
         """
+        self.precision.set_up()
         seed_everything(self.settings.seed * 65_537 + self.strategy.rank + 1)
-        self._resume()
-        self.model.train()
-        batches = step_batches(
-            self.train,
-            batch_size=self.settings.batch_size,
-            accumulation=self.settings.accumulation,
-            seed=self.settings.seed,
-            samples=self.outcome.samples,
-            rank=self.strategy.rank,
-            world_size=self.strategy.world_size,
-        )
+        self.state.begin()
         began, at_start = time.monotonic(), self.outcome.samples
-        losses = torch.zeros((), dtype=torch.float64, device=self.strategy.device)
-        norms = torch.zeros((), device=self.strategy.device)
-        counted = steps = 0
-        interval = time.monotonic()
-        while self.outcome.steps < self.total_steps:
-            batch = next(batches)
-            rate = self._set_rate()
-            loss, norm = self._step(batch)
-            losses += loss
-            norms += norm
-            counted += batch.count
-            steps += 1
-            self.outcome.steps += 1
-            self.outcome.samples = batch.samples_after
-            last, stop = self.outcome.steps == self.total_steps, False
-            if last or self.outcome.steps % self.settings.log_every == 0:
-                stop = self._log(losses, norms, counted, steps, rate, time.monotonic() - interval)
-                losses.zero_()
-                norms.zero_()
-                counted, steps, interval = 0, 0, time.monotonic()
-            due = last or self.outcome.steps % self.evaluate_every == 0
-            if due:
-                self._evaluate()
-            if stop and not last:
-                self.outcome.stop_reason = "asked to stop"
-                if not due:
-                    self._save({})
-                break
-        else:
-            self.outcome.stop_reason = "epochs"
+        with reproducible_kernels(self.settings.deterministic != "off"):
+            while not self.outcome.stop_reason:
+                self._train()
+        self.state.finish()
         seconds = time.monotonic() - began
-        if seconds > 0 and self.outcome.samples > at_start:
+        if self.outcome.samples > at_start:
             self.outcome.samples_per_second = (self.outcome.samples - at_start) / seconds
         return self.outcome
 
+    def _train(self) -> None:
+        """Step until there is a reason to stop, or a rollback moves the position."""
+        if self.outcome.steps >= self.total_steps:
+            self.outcome.stop_reason = self._end()
+            return
+        self.model.train()
+        self._plan()
+        batches = self.feed.steps(self.sharing, samples=self.outcome.samples)
+        try:
+            going_on = True
+            while going_on:
+                step = self.outcome.steps
+                self.meter.begin(measure=step + 1 == self._next_log)
+                batch = next(batches)
+                self.update.set_rate(self.schedule.at(step).scaled(self.divergence.lr_scale))
+                self._gradients(batch)
+                self.state.weights_may_change()
+                self.update.step(measure=self.meter.measuring)
+                self.meter.end()
+                self.outcome.steps, self.outcome.samples = step + 1, batch.samples_after
+                if step + 1 >= self._next:
+                    going_on = self._between_steps()
+        finally:
+            batches.close()  # type: ignore[attr-defined]
+
     # ---- one step ------------------------------------------------------------------------------
 
-    def _step(self, batch: StepBatch) -> tuple[Tensor, Tensor]:
-        """Return this rank's summed loss (double) and the gradient norm, both on the device."""
-        scaler = self.precision.scaler
-        total = torch.zeros((), dtype=torch.float64, device=self.strategy.device)
-        last = len(batch.microbatches) - 1
-        for i, microbatch in enumerate(batch.microbatches):
-            examples = microbatch.examples.to(self.strategy.device)
-            weight = microbatch.weight.to(self.strategy.device)
-            context = self.strategy.accumulate(self.model) if i < last else torch.enable_grad()
-            with context:
+    def _gradients(self, batch: StepBatch) -> None:
+        """Forward and backward of this rank's microbatches; gradients are then the step's."""
+        places = self.interval.places[len(self.interval)]
+        self.meter.mark("data")
+        for index, microbatch in enumerate(batch.microbatches):
+            last = index == len(places) - 1
+            with self.strategy.microbatch(
+                self.model, samples=batch.samples_after, index=index, last=last
+            ):
+                examples = microbatch.examples.to(self.strategy.device)
                 with self.precision.autocast():
                     outputs = self.model(**examples.arrays)
-                summed = (self.task.loss(outputs.float(), examples.target) * weight).sum()
-                scaler.scale(summed * (self.strategy.gradient_factor / batch.count)).backward()  # type: ignore[no-untyped-call]
-            total += summed.detach().double()
-        scaler.unscale_(self.optimiser)
-        norm = nn.utils.clip_grad_norm_(
-            self.model.parameters(), self.settings.optimiser.clip_norm
-        ).detach()
-        finite = torch.isfinite(norm)
-        if scaler.is_enabled():
-            scaler.step(self.optimiser)
-            scaler.update()
-        else:  # the fused optimiser leaves weights and moments alone where found_inf is 1
-            self.optimiser.grad_scale = None  # type: ignore[attr-defined]
-            self.optimiser.found_inf = (~finite).float()  # type: ignore[attr-defined]
-            self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
-        self._skipped += (~finite).float()
-        return torch.where(finite, total, torch.zeros_like(total)), norm.nan_to_num(0.0, 0.0, 0.0)
+                losses = self.task.loss(outputs.float(), examples.target)
+                seen = losses.detach()
+                if microbatch.weight is not None:
+                    seen = torch.where(microbatch.weight.to(seen.device) > 0, seen, 0.0)
+                torch.sum(seen, 0, dtype=torch.float64, out=places[index])
+                self.meter.mark("forward")
+                losses.backward(gradient=self._share(losses, microbatch, batch.units))  # type: ignore[no-untyped-call]
+                self.meter.mark("backward")
+        self.strategy.gradients_ready()
+        self.meter.mark("communication")
+        self.interval.add(units=batch.units, samples=batch.samples)
 
-    def _set_rate(self) -> float:
-        rate = learning_rate(
-            self.outcome.steps,
-            steps=self.total_steps,
-            peak=self.settings.optimiser.lr,
-            schedule=self.settings.schedule,
-        )
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-        return rate
+    def _share(self, losses: Tensor, microbatch: Microbatch, units: float) -> Tensor:
+        """Return what each example's loss counts for in the step: 1 / units, float [N]."""
+        share = self._ones.get((len(losses), units))
+        if share is None:
+            share = torch.full_like(losses, self.strategy.gradient_factor / units).detach()
+            if len(self._ones) < 16:  # steps are alike, but for the last one of an epoch
+                self._ones[len(losses), units] = share
+        if microbatch.weight is not None:
+            share = share * microbatch.weight.to(share.device)
+        return self.precision.scaler.scale(share)
 
     # ---- between steps -------------------------------------------------------------------------
 
-    def _log(
-        self, losses: Tensor, norms: Tensor, counted: int, steps: int, rate: float, seconds: float
-    ) -> bool:
-        """One packed all-reduce: loss and the wish to stop. Returns whether to stop."""
-        wish = torch.tensor(float(self.should_stop()), dtype=torch.float64, device=losses.device)
-        packed = self.strategy.sum_(torch.stack([losses, wish])).tolist()
-        skipped = int(self._skipped.item())
-        self.outcome.skipped_steps = skipped
-        if skipped > self.settings.max_skipped:
-            raise TrainingFailed(
-                f"training diverged: {skipped} steps up to step {self.outcome.steps} had gradients "
-                f"that are not finite (allowed: {self.settings.max_skipped})",
-                hint="lower training.optimiser.lr, and look for features or a loss that can "
-                "become infinite (log of 0, division by 0)",
-            )
-        point = Point(
-            step=self.outcome.steps,
-            loss=packed[0] / counted,
-            lr=rate,
-            gradient_norm=float(norms.item()) / steps,
-            samples_per_second=counted / max(seconds, 1e-9),
+    def _plan(self) -> None:
+        """Look ahead: nothing is due before step `_next`."""
+        step, end = self.outcome.steps, self.total_steps
+
+        def following(every: int) -> int:
+            return min(step - step % every + every, end)
+
+        self._next_log = following(self.settings.log_every)
+        self._next_evaluation = following(self.evaluate_every)
+        self._next_save = following(self.save_every)
+        self._next_question = step + (1 if self.strategy.world_size == 1 else self.state.patience)
+        self._next = min(
+            self._next_log, self._next_evaluation, self._next_save, self._next_question
         )
+
+    def _between_steps(self) -> bool:
+        """Do what is due. Returns whether to go on with the next step."""
+        step, reason, metrics = self.outcome.steps, "", None
+        asked = step >= self._next_question and self._asked_to_stop()
+        if step >= self._next_log:
+            point = self._log()
+            wrong = self.divergence.judge(
+                loss=point.loss, skipped_steps=point.skipped_steps, step=step
+            )
+            if wrong:
+                self.state.roll_back(wrong)
+                return False
+            reason = self.rules.at_interval(point)
+        if step == self.total_steps:
+            reason = self._end()
+        if step >= self._next_evaluation or reason:
+            metrics = self._evaluate()
+            if not metrics["loss"] < float("inf"):
+                self.state.roll_back(f"the validation loss at step {step} is {metrics['loss']}")
+                return False
+            reason = reason or self.rules.at_evaluation(step, metrics["loss"])
+            self.schedule.observe(metrics["loss"])
+        if step >= self._next_save or reason:
+            self.state.save(metrics or {})
+        elif asked:
+            self.state.save({}, in_between=True)
+        self.outcome.stop_reason = reason or ("asked to stop" if asked else "")
+        self._plan()
+        return not self.outcome.stop_reason
+
+    def _log(self) -> Point:
+        """One packed all-reduce: losses, failed checkpoints, wall time, on all ranks."""
+        failed = self.state.failed()
+        losses, (failures, seconds) = self.interval.losses(
+            self.strategy, [float(failed), self.state.seconds() * (self.strategy.rank == 0)]
+        )
+        if failures:
+            self.state.raise_failure()
+        point = self.meter.point(
+            step=self.outcome.steps,
+            samples=self.outcome.samples,
+            loss=self.interval.mean(losses),
+            interval=self.interval,
+            update=self.update,
+            wall_seconds=seconds,
+        )
+        self.outcome.skipped_steps = point.skipped_steps
         self.outcome.curve.append(point)
+        self.interval.clear()
         if self.strategy.rank == 0:
             self.on_point(point)
-        return bool(packed[1] > 0)
+        return point
 
-    def _evaluate(self) -> None:
-        metrics = evaluate(
-            self.task, unwrapped(self.model), self.validation, strategy=self.strategy
-        )
-        if not metrics["loss"] < float("inf"):
-            raise TrainingFailed(
-                f"training diverged: the validation loss at step {self.outcome.steps} is "
-                f"{metrics['loss']}",
-                hint="lower training.optimiser.lr; the checkpoints before this step are kept",
-            )
+    def _evaluate(self) -> dict[str, float]:
+        self.strategy.synchronise_statistics()
+        with self.precision.autocast():
+            metrics = evaluate(self.task, self.module, self.validation, strategy=self.strategy)
+        self.model.train()
         self.outcome.evaluations.append((self.outcome.steps, metrics))
         if self.strategy.rank == 0:
             self.on_evaluation(self.outcome.steps, metrics)
-        self._save(metrics)
+        return metrics
 
-    # ---- state ---------------------------------------------------------------------------------
+    def _asked_to_stop(self) -> bool:
+        asked = self.should_stop()
+        if self.strategy.world_size == 1:
+            return asked
+        return self.state.agree(asked)
 
-    def _save(self, metrics: dict[str, float]) -> None:
-        if self.checkpoints is None:
-            return
-        state = {
-            "model": unwrapped(self.model).state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "scaler": self.precision.scaler.state_dict(),
-            "skipped": int(self._skipped.item()),
-            "curve": [asdict(point) for point in self.outcome.curve],
-            "evaluations": self.outcome.evaluations,
-        }
-        rank_state = {"torch": torch.get_rng_state()}
-        if self.strategy.device.type == "cuda":
-            rank_state["cuda"] = torch.cuda.get_rng_state(self.strategy.device)
-        self.checkpoints.save(
-            step=self.outcome.steps,
-            samples=self.outcome.samples,
-            metrics=metrics,
-            state=state,
-            rank_state=rank_state,
-            strategy=self.strategy,
-        )
-        if self.strategy.rank == 0:
-            self.checkpoints.retain(self.settings.checkpoints)
+    def _end(self) -> str:
+        limit = self.settings.stopping.max_steps
+        return f"max steps: {limit}" if limit == self.total_steps else "epochs"
 
-    def _resume(self) -> None:
-        """Go on from the newest checkpoint that is whole on all ranks."""
-        if self.checkpoints is None:
-            return
-        found = self.checkpoints.newest(self.strategy)
-        if found is None:
-            return
-        manifest, state, own = found.manifest, found.state, found.rank_state
-        unwrapped(self.model).load_state_dict(state["model"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.precision.scaler.load_state_dict(state["scaler"])
-        self._skipped.fill_(state["skipped"])
-        self.outcome = Outcome(
-            steps=manifest.step,
-            samples=manifest.samples,
-            resumed_from=manifest.step,
-            skipped_steps=state["skipped"],
-            curve=[Point(**point) for point in state["curve"]],
-            evaluations=[(step, metrics) for step, metrics in state["evaluations"]],
-        )
-        if own is not None:
-            torch.set_rng_state(own["torch"])
-            if "cuda" in own and self.strategy.device.type == "cuda":
-                torch.cuda.set_rng_state(own["cuda"], self.strategy.device)
-        else:  # another number of ranks: fresh random states that depend on the step
-            seed_everything(
-                (self.settings.seed * 65_537 + self.strategy.rank + 1) * 1_000_003 + manifest.step
-            )
+
+def feed_of(train: Examples | Feed, settings: TrainingSettings, device: torch.device) -> Feed:
+    """Return a feed; ahead of the loop in a thread where copies to a GPU can overlap."""
+    feed = MemoryFeed(train) if isinstance(train, Examples) else train
+    return Prefetched(feed) if device.type == "cuda" else feed
+
+
+def fixed_sample(validation: Examples, settings: TrainingSettings) -> Examples:
+    """Return the rows that are evaluated on: the same in each evaluation of a training."""
+    rows = settings.evaluation_rows
+    if not 0 < rows < len(validation):
+        return validation
+    chosen = order(seed=settings.seed, epoch=0, count=len(validation))[:rows]
+    return validation.take(chosen.sort().values)
+
+
+def total_steps(settings: TrainingSettings, *, samples: int) -> int:
+    """Return the optimiser steps of a whole training on `samples` examples."""
+    steps = steps_in(
+        samples=max(1, round(settings.epochs * samples)),
+        count=samples,
+        batch_size=settings.batch_size,
+    )
+    return min(steps, settings.stopping.max_steps or steps)

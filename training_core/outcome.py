@@ -1,19 +1,50 @@
-"""What a training did, as data."""
+"""What a training did, as data: `asdict` gives plain data, `Point(**…)` takes it back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Point:
-    """One log interval: means over its steps, over all ranks."""
+    """One log interval. What is None was not measured, or is not known.
+
+    Attributes:
+        step: The interval's last one, counted from 1.
+        loss: Mean over the interval's steps that were not skipped; NaN where there are none.
+        lr: Of the last step.
+        gradient_norm: Mean over the steps that were not skipped, before clipping.
+        samples_per_second: Over all ranks and the whole interval, pauses included.
+        samples: Consumed so far, over all ranks.
+        update_norm: 2-norm of what the measured step changed in the weights.
+        skipped_steps: So far, in the whole training.
+        seconds_data: The measured step's wait for its batch (one step of each interval, rank 0).
+        seconds_forward: Its forward passes and losses.
+        seconds_backward: Its backward passes, while gradients were still being computed.
+        seconds_optimiser: Its clipping and update.
+        seconds_communication: Its exposed communication, when nothing was left to compute.
+        checkpoint_stall: Seconds of the interval in which a checkpoint kept training waiting.
+        peak_memory_bytes: Most that rank 0 has held so far: of the GPU, else of main memory.
+        mfu: Model FLOPs utilisation of all devices, from 0 to 1.
+    """
 
     step: int
     loss: float
     lr: float
     gradient_norm: float
     samples_per_second: float
+    samples: int = 0
+    update_norm: float | None = None
+    skipped_steps: int = 0
+    seconds_data: float | None = None
+    seconds_forward: float | None = None
+    seconds_backward: float | None = None
+    seconds_optimiser: float | None = None
+    seconds_communication: float | None = None
+    checkpoint_stall: float = 0.0
+    peak_memory_bytes: int | None = None
+    mfu: float | None = None
 
 
 @dataclass
@@ -21,9 +52,12 @@ class Outcome:
     """What training did.
 
     Attributes:
-        stop_reason: Why it ended: `epochs`, or `asked to stop` (it can be resumed).
-        evaluations: (step, metrics over the whole validation split).
+        stop_reason: Why it ended: `epochs`, `asked to stop` (it can be resumed), or the rule that
+            ended it, in words with its numbers.
         skipped_steps: Steps whose gradient was not finite.
+        rollbacks: Each return to an earlier checkpoint: `step` where it was decided, `to_step`,
+            `reason`, and `lr_factor`, what the learning rate is multiplied with from then on.
+        evaluations: (step, validation metrics).
     """
 
     steps: int = 0
@@ -32,5 +66,6 @@ class Outcome:
     skipped_steps: int = 0
     stop_reason: str = ""
     samples_per_second: float = 0.0
+    rollbacks: list[dict[str, Any]] = field(default_factory=list)
     curve: list[Point] = field(default_factory=list)
     evaluations: list[tuple[int, dict[str, float]]] = field(default_factory=list)

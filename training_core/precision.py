@@ -1,4 +1,4 @@
-"""Numbers of training: fp32, or bf16/fp16 autocast over fp32 master weights."""
+"""What training computes in: fp32, tf32, or bf16/fp16 autocast over fp32 master weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class Precision:
     """What forward and backward compute in.
 
     Attributes:
-        name: fp32, bf16 or fp16.
+        name: fp32, tf32, bf16 or fp16.
+        dtype: What autocast computes in; None: no autocast.
         scaler: Scales the loss under fp16, and does nothing otherwise.
     """
 
@@ -23,12 +24,18 @@ class Precision:
         self.device = device
         self.dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(name)
         self.scaler = torch.amp.GradScaler(device.type, enabled=name == "fp16")
+        self._plain: AbstractContextManager[Any] = nullcontext()
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Return the context in which the model is called."""
         if self.dtype is None:
-            return nullcontext()
+            return self._plain
         return torch.autocast(self.device.type, dtype=self.dtype)
+
+    def set_up(self) -> None:
+        """Let matrix products of fp32 tensors use tf32, or see to it that they do not."""
+        torch.set_float32_matmul_precision("high" if self.name == "tf32" else "highest")
+        torch.backends.cudnn.allow_tf32 = self.name == "tf32"
 
 
 def choose_precision(name: str, device: torch.device) -> Precision:
@@ -44,5 +51,11 @@ def choose_precision(name: str, device: torch.device) -> Precision:
         raise ConfigurationError(
             f"training.precision is bf16, but {torch.cuda.get_device_name(device)} has none",
             hint="set training.precision to fp16 or auto",
+        )
+    if name == "tf32" and not (on_gpu and torch.cuda.get_device_capability(device) >= (8, 0)):
+        where = torch.cuda.get_device_name(device) if on_gpu else "a CPU"
+        raise ConfigurationError(
+            f"training.precision is tf32, but {where} has none (NVIDIA GPUs have it since Ampere)",
+            hint="set training.precision to fp32 or auto",
         )
     return Precision(name, device)

@@ -1,42 +1,20 @@
-"""Settings of training, as data. No torch here: the command line reads them in milliseconds."""
+"""Settings of training, as data. No torch here: the command line reads them in milliseconds.
+
+Each part's own settings lie beside it (`optim/settings.py`, `checkpoints/settings.py`, …).
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, model_validator
 
-
-class Settings(BaseModel):
-    """Base of every settings class: unknown keys are refused, values cannot change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class OptimiserSettings(Settings):
-    """AdamW; norms and biases get no weight decay."""
-
-    lr: float = Field(1e-3, gt=0, description="Peak learning rate.")
-    weight_decay: float = Field(0.01, ge=0, description="Decoupled weight decay of matrices.")
-    betas: tuple[float, float] = Field((0.9, 0.999), description="Adam's two decay rates.")
-    clip_norm: float = Field(1.0, gt=0, description="Largest gradient norm; larger is scaled down.")
-
-
-class ScheduleSettings(Settings):
-    """The learning rate as a pure function of the step."""
-
-    shape: Literal["constant", "linear", "cosine"] = Field(
-        "cosine", description="How the rate goes from its peak to `final` by the last step."
-    )
-    warmup: float = Field(0.05, ge=0, lt=1, description="Share of all steps spent rising from 0.")
-    final: float = Field(0.0, ge=0, le=1, description="Last rate, as a share of the peak.")
-
-
-class CheckpointSettings(Settings):
-    """Which checkpoints are kept: the union of the last ones and the best ones."""
-
-    keep_last: int = Field(1, ge=1, description="Newest checkpoints that are kept.")
-    keep_best: int = Field(3, ge=1, description="Checkpoints kept by validation loss.")
+from training_core.base_settings import Settings as Settings  # the name others import
+from training_core.checkpoints.settings import CheckpointSettings as CheckpointSettings
+from training_core.optim.settings import OptimiserSettings as OptimiserSettings
+from training_core.optim.settings import ScheduleSettings as ScheduleSettings
+from training_core.parallel.settings import ParallelSettings
+from training_core.stopping.settings import RecoverySettings, StoppingSettings
 
 
 class TrainingSettings(Settings):
@@ -47,23 +25,66 @@ class TrainingSettings(Settings):
         1024, ge=1, description="Examples a step, over all processes and microbatches."
     )
     accumulation: int = Field(1, ge=1, description="Microbatches a step, on each process.")
-    processes: int = Field(1, ge=1, description="Processes started by torchrun (DDP when > 1).")
+    processes: int = Field(1, ge=1, description="Processes started by torchrun.")
     threads: int = Field(0, ge=0, description="CPU threads a process; 0: cores / processes.")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where to train.")
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
-        "auto", description="auto: bf16 on a GPU that has it, else fp32."
+    precision: Literal["auto", "fp32", "tf32", "bf16", "fp16"] = Field(
+        "auto", description="auto: bf16 on a GPU that has it, else fp32. Weights stay fp32."
+    )
+    deterministic: Literal["off", "ranks", "topology"] = Field(
+        "ranks",
+        description="Which runs give the same weights, bit for bit: ranks: a resumed run on as "
+        "many processes; topology: on 1, 2, 4, … processes, and when their number changes; off: "
+        "none on a GPU (fastest there; on a CPU the same as ranks).",
+    )
+    canonical_microbatches: int = Field(
+        4,
+        ge=1,
+        description="deterministic: topology: microbatches that each step is cut into, whatever "
+        "the number of processes, which must divide it.",
+    )
+    compile: bool = Field(False, description="torch.compile the model; costs seconds at the start.")
+    activation_checkpointing: bool = Field(
+        False, description="Recompute the activations of repeated blocks in backward: less memory."
+    )
+    channels_last: bool = Field(False, description="Lay 4-D weights and inputs out as NHWC.")
+    data: Literal["memory", "disk"] = Field(
+        "memory", description="disk: memory-mapped blocks, for splits larger than memory."
     )
     seed: int = Field(0, ge=0, description="Initialisation, order of samples and dropout.")
     evaluate_every: int = Field(
         0, ge=0, description="Steps between evaluations and checkpoints; 0: ten a run."
     )
+    evaluation_rows: int = Field(
+        0, ge=0, description="Rows of a fixed sample to evaluate on; 0: all of validation."
+    )
     log_every: int = Field(20, ge=1, description="Steps between log lines and metrics.")
     max_skipped: int = Field(
-        20, ge=0, description="Non-finite steps that may be skipped before training fails."
+        20, ge=0, description="Non-finite steps that may be skipped before recovery begins."
     )
     optimiser: OptimiserSettings = OptimiserSettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    parallel: ParallelSettings = ParallelSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
+    stopping: StoppingSettings = StoppingSettings()
+    recovery: RecoverySettings = RecoverySettings()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.deterministic == "topology":
+            if self.canonical_microbatches % self.processes:
+                raise ValueError(
+                    f"training.canonical_microbatches ({self.canonical_microbatches}) cannot be "
+                    f"shared equally by training.processes ({self.processes})"
+                )
+            if self.accumulation != 1:
+                raise ValueError(
+                    "training.accumulation must be 1 with deterministic: topology, which cuts "
+                    "each step into canonical_microbatches"
+                )
+            if self.parallel.strategy == "fsdp":
+                raise ValueError("deterministic: topology needs whole gradients: not fsdp")
+        return self
 
 
 class CheckSettings(Settings):

@@ -21,7 +21,8 @@ from training_samples import (
 from training_core.errors import ConfigurationError
 from training_core.evaluation import evaluate, outputs_of
 from training_core.examples import Examples
-from training_core.optim import build_optimiser, learning_rate
+from training_core.optim.optimisers import build_optimiser
+from training_core.optim.schedules import learning_rate
 from training_core.parallel import SingleProcess, choose_device, choose_strategy
 from training_core.settings import OptimiserSettings, ScheduleSettings
 

@@ -1,0 +1,1 @@
+"""The contestants: one file a trainer, each with `train(run)`."""

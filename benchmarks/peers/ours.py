@@ -1,0 +1,92 @@
+"""This project's trainer, with everything on that it does by default."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from torch import Tensor
+
+from benchmarks.peers.run import Run, Trained
+from benchmarks.workloads import (
+    BETAS,
+    CLIP_NORM,
+    KEEP_BEST,
+    LOG_EVERY,
+    SEED,
+    WARMUP,
+    WEIGHT_DECAY,
+    Workload,
+)
+from infra.folder import FolderStore
+from training_core.checkpoint import Checkpoints
+from training_core.examples import Examples
+from training_core.loop import Trainer
+from training_core.parallel import choose_device, choose_strategy
+from training_core.settings import TrainingSettings
+from training_core.task import Task
+
+
+class MeasuredTask:
+    """The part of the task contract that a trainer calls."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return self.workload.loss(outputs, target)
+
+    def metrics(self, outputs: Tensor, target: Tensor) -> dict[str, Tensor]:
+        return {}
+
+
+def settings_of(run: Run, *, strategy: str = "auto") -> TrainingSettings:
+    """Return the recipe as settings of ours."""
+    return TrainingSettings.model_validate(
+        {
+            # the rounding goes up: a step more would be a step too many
+            "epochs": run.steps * run.step_size / len(run.workload.inputs),
+            "batch_size": run.step_size,
+            "accumulation": run.accumulation,
+            "processes": run.world_size,
+            "threads": 1,
+            "device": "cpu",
+            "precision": "fp32",
+            "seed": SEED,
+            "log_every": LOG_EVERY,
+            "evaluate_every": run.workload.evaluate_every if run.features else run.steps,
+            "optimiser": {
+                "lr": run.workload.lr,
+                "weight_decay": WEIGHT_DECAY,
+                "betas": BETAS,
+                "clip_norm": CLIP_NORM,
+            },
+            "schedule": {"shape": "cosine", "warmup": WARMUP, "final": 0.0},
+            "parallel": {"strategy": strategy},
+            "checkpoints": {"keep_last": 1, "keep_best": KEEP_BEST},
+        }
+    )
+
+
+def trainer_of(run: Run, *, strategy: str = "auto") -> Trainer:
+    """Return our trainer, ready to fit."""
+    workload = run.workload
+    settings = settings_of(run, strategy=strategy)
+    return Trainer(
+        task=cast(Task, MeasuredTask(workload)),
+        model=run.model,
+        train=Examples({"inputs": workload.inputs}, workload.target),
+        validation=Examples({"inputs": workload.validation[0]}, workload.validation[1]),
+        settings=settings,
+        strategy=choose_strategy(choose_device("cpu")),
+        checkpoints=Checkpoints(FolderStore(run.folder), "run") if run.features else None,
+    )
+
+
+def train(run: Run) -> Trained:
+    """Train on every rank."""
+    outcome = trainer_of(run).fit()
+    return Trained(
+        losses=[point.loss for point in outcome.curve],
+        evaluations=[metrics["loss"] for _, metrics in outcome.evaluations],
+        checkpoints=len(list(run.folder.rglob("manifest.json"))),
+    )

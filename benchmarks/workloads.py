@@ -1,0 +1,331 @@
+"""What the benchmarks train: the same model, data, order and recipe for every contestant.
+
+| workload | model | data |
+|---|---|---|
+| mlp | 54 → 128 → 64 → 1, ReLU, 15,361 weights | 57,856 rows labelled by a random teacher |
+| cnn | three 3×3 convolutions with BatchNorm, 24,346 weights | 2,048 images of ten classes, 3×32×32 |
+| gpt | two blocks of width 128, 470,528 weights | 2,048 sequences of 64 from a Markov chain |
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (the field's name for it)
+from torch import Tensor, nn
+
+from training_core.examples import order
+
+SEED = 0
+LOG_EVERY = 50  # steps
+KEEP_BEST = 3  # checkpoints
+CLIP_NORM = 1.0
+WEIGHT_DECAY = 0.01  # of matrices; vectors have none
+BETAS = (0.9, 0.999)
+WARMUP = 0.05  # share of all steps in which the learning rate rises
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+class Clock:
+    """Notes when the training forwards number `first` and `last` begin, counted from 0.
+
+    It is ticked by the model, because every trainer calls that: none needs a callback for it.
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.first, self.last = -1, -1
+        self.began, self.ended = math.nan, math.nan
+
+    def tick(self) -> None:
+        """A training forward begins."""
+        if self.calls == self.first:
+            self.began = time.perf_counter()
+        elif self.calls == self.last:
+            self.ended = time.perf_counter()
+        self.calls += 1
+
+
+class Network(nn.Module):
+    """A model that ticks a clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.training:
+            self.clock.tick()
+        return self.outputs(inputs)
+
+    def outputs(self, inputs: Tensor) -> Tensor:
+        """The model's own forward."""
+        raise NotImplementedError
+
+
+class MLP(Network):
+    """54 features to one logit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Linear(54, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 1)
+        )
+
+    def outputs(self, inputs: Tensor) -> Tensor:
+        return self.body(inputs).squeeze(1)
+
+
+class CNN(Network):
+    """3×32×32 to ten logits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for before, after, stride in ((3, 16, 1), (16, 32, 2), (32, 64, 2)):
+            layers += [
+                nn.Conv2d(before, after, 3, stride, padding=1, bias=False),
+                nn.BatchNorm2d(after),
+                nn.ReLU(),
+            ]
+        self.body = nn.Sequential(*layers)
+        self.head = nn.Linear(64, 10)
+
+    def outputs(self, inputs: Tensor) -> Tensor:
+        return self.head(self.body(inputs).mean((2, 3)))
+
+
+class Block(nn.Module):
+    """Attention and a feed-forward network, each behind a norm."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        count, length, width = x.shape
+        shaped = self.qkv(self.norm1(x)).view(count, length, 3, self.heads, width // self.heads)
+        q, k, v = shaped.permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(count, length, width))
+        return x + self.mlp(self.norm2(x))
+
+
+class GPT(Network):
+    """Tokens [N, T] to logits [N, T, vocabulary]."""
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int = 256,
+        length: int = 64,
+        width: int = 128,
+        heads: int = 4,
+        layers: int = 2,
+    ) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.positions = nn.Embedding(length, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def outputs(self, inputs: Tensor) -> Tensor:
+        x = self.tokens(inputs) + self.positions.weight[: inputs.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def token_loss(outputs: Tensor, target: Tensor) -> Tensor:
+    """Mean cross entropy of each sequence: [N]."""
+    losses = F.cross_entropy(outputs.flatten(0, 1), target.flatten(), reduction="none")
+    return losses.view(target.shape).mean(1)
+
+
+def mean_token_loss(outputs: Tensor, target: Tensor) -> Tensor:
+    """Mean cross entropy over all tokens: what is written by hand."""
+    return F.cross_entropy(outputs.flatten(0, 1), target.flatten())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """One thing to train.
+
+    Attributes:
+        network: The model's class.
+        loss: One value an example.
+        mean_loss: The same as one mean, as it is written by hand.
+        inputs, target: The train split.
+        validation: Inputs and target of the validation split, evaluated in one batch.
+        batch_size: Examples a step (with several ranks or microbatches: of one microbatch).
+        steps: Timed steps.
+        warmup: Steps before them.
+        evaluate_every: Steps between evaluations; a checkpoint follows each.
+    """
+
+    name: str
+    network: Callable[[], Network]
+    loss: Loss
+    mean_loss: Loss
+    inputs: Tensor
+    target: Tensor
+    validation: tuple[Tensor, Tensor]
+    batch_size: int
+    lr: float
+    steps: int
+    warmup: int
+    evaluate_every: int
+
+    def __post_init__(self) -> None:
+        assert len(self.inputs) % self.batch_size == 0, "no short batch: epochs can be joined"
+
+    @property
+    def total_steps(self) -> int:
+        """Warm-up included."""
+        return self.warmup + self.steps
+
+    def build(self) -> Network:
+        """Return the model with its initial weights, the same at each call."""
+        torch.manual_seed(SEED)
+        return self.network()
+
+    def order(self, samples: int) -> Tensor:
+        """Return the rows of a run, epoch after epoch: int64 [samples]."""
+        count = len(self.inputs)
+        epochs = range(-(-samples // count))
+        return torch.cat([order(seed=SEED, epoch=e, count=count) for e in epochs])[:samples]
+
+    def shortened(self, *, steps: int, warmup: int, evaluate_every: int) -> Workload:
+        """Return the same with fewer steps."""
+        return replace(self, steps=steps, warmup=warmup, evaluate_every=evaluate_every)
+
+
+def optimiser_of(model: nn.Module, lr: float) -> torch.optim.AdamW:
+    """The recipe's optimiser, as it is written by hand."""
+    matrices = [p for p in model.parameters() if p.ndim >= 2]
+    vectors = [p for p in model.parameters() if p.ndim < 2]
+    groups = [
+        {"params": matrices, "weight_decay": WEIGHT_DECAY},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=lr, betas=BETAS, fused=True)
+
+
+def schedule_of(
+    optimiser: torch.optim.Optimizer, steps: int
+) -> torch.optim.lr_scheduler.LRScheduler:
+    """The recipe's schedule: a linear rise, then half a cosine down to 0 in the last step."""
+    rising = round(WARMUP * steps)
+
+    def factor(step: int) -> float:
+        if step < rising:
+            return (step + 1) / (rising + 1)
+        done = min(1.0, (step - rising) / max(1, steps - 1 - rising))
+        return (1 + math.cos(math.pi * done)) / 2
+
+    return torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
+
+
+def evaluate(model: nn.Module, workload: Workload) -> float:
+    """Return the mean validation loss, as it is written by hand."""
+    model.eval()
+    with torch.no_grad():
+        inputs, target = workload.validation
+        loss = workload.mean_loss(model(inputs), target).item()
+    model.train()
+    return loss
+
+
+# ---- the three -----------------------------------------------------------------------------------
+
+
+@cache
+def mlp() -> Workload:
+    """Where the cost of a step is the trainer's own."""
+    generator = torch.Generator().manual_seed(1)
+    count, held_out = 226 * 256, 2048
+    inputs = torch.randn(count + held_out, 54, generator=generator)
+    hidden = torch.tanh(inputs @ torch.randn(54, 16, generator=generator) / 54**0.5)
+    logits = 4 * hidden @ torch.randn(16, generator=generator)
+    target = (torch.rand(len(logits), generator=generator) < torch.sigmoid(logits)).float()
+    return Workload(
+        name="mlp",
+        network=MLP,
+        loss=lambda outputs, target: F.binary_cross_entropy_with_logits(
+            outputs, target, reduction="none"
+        ),
+        mean_loss=F.binary_cross_entropy_with_logits,
+        inputs=inputs[:count],
+        target=target[:count],
+        validation=(inputs[count:], target[count:]),
+        batch_size=256,
+        lr=1e-3,
+        steps=1000,
+        warmup=200,
+        evaluate_every=200,
+    )
+
+
+@cache
+def cnn() -> Workload:
+    """Convolutions and BatchNorm."""
+    generator = torch.Generator().manual_seed(2)
+    count, held_out = 32 * 64, 64
+    target = torch.randint(10, (count + held_out,), generator=generator)
+    patterns = torch.randn(10, 3, 32, 32, generator=generator)
+    inputs = patterns[target] + 2 * torch.randn(len(target), 3, 32, 32, generator=generator)
+    return Workload(
+        name="cnn",
+        network=CNN,
+        loss=lambda outputs, target: F.cross_entropy(outputs, target, reduction="none"),
+        mean_loss=F.cross_entropy,
+        inputs=inputs[:count],
+        target=target[:count],
+        validation=(inputs[count:], target[count:]),
+        batch_size=64,
+        lr=1e-3,
+        steps=120,
+        warmup=40,
+        evaluate_every=40,
+    )
+
+
+@cache
+def gpt() -> Workload:
+    """A transformer of the smallest useful size."""
+    generator = torch.Generator().manual_seed(3)
+    count, held_out, length = 128 * 16, 32, 64
+    followers = torch.randint(256, (256, 4), generator=generator)  # of each token
+    tokens = torch.randint(256, (count + held_out, 1), generator=generator)
+    for _ in range(length):
+        choice = torch.randint(4, (len(tokens),), generator=generator)
+        tokens = torch.cat([tokens, followers[tokens[:, -1], choice, None]], 1)
+    return Workload(
+        name="gpt",
+        network=GPT,
+        loss=token_loss,
+        mean_loss=mean_token_loss,
+        inputs=tokens[:count, :-1].contiguous(),
+        target=tokens[:count, 1:].contiguous(),
+        validation=(tokens[count:, :-1].contiguous(), tokens[count:, 1:].contiguous()),
+        batch_size=16,
+        lr=1e-3,
+        steps=120,
+        warmup=40,
+        evaluate_every=40,
+    )
+
+
+WORKLOADS = {"mlp": mlp, "cnn": cnn, "gpt": gpt}

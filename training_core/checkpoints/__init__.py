@@ -1,0 +1,1 @@
+"""Checkpoints: copied while training goes on, verified, and there only when their manifest is."""

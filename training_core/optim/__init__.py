@@ -1,0 +1,1 @@
+"""Optimisers, schedules, clipping and the update of the weights."""

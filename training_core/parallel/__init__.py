@@ -1,0 +1,1 @@
+"""How the processes of one training work together: one small file a strategy."""

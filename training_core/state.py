@@ -1,0 +1,207 @@
+"""The state of a training beside its weights: saved, found again, rolled back.
+
+Everything that a decision depends on is here, so that a run that goes on does what the undisturbed
+one would have done: counters, curve, stopping rules, the memory of divergence, a partly filled log
+interval, and each rank's random states.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from training_core.checkpoints.saver import Saver
+from training_core.determinism import random_states, seed_everything, set_random_states
+from training_core.errors import TrainingFailed
+from training_core.outcome import Outcome, Point, Rollback
+from training_core.parallel.statistics import running_statistics
+
+if TYPE_CHECKING:
+    from training_core.loop import Trainer
+
+ASK_EVERY = 2.0  # seconds between questions to all ranks whether one of them has to stop
+
+
+class State:
+    """Keeps the state of a trainer.
+
+    Attributes:
+        patience: Steps until the ranks ask each other again whether to stop.
+    """
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer = trainer
+        self.saver: Saver | None = None
+        self.patience = 1
+        self._seconds_before = 0.0
+        self._began = self._asked = time.monotonic()
+        if trainer.checkpoints is not None:
+            self.saver = Saver(
+                trainer.checkpoints,
+                model=trainer.module,
+                optimisers=trainer.update.optimisers,
+                strategy=trainer.strategy,
+                settings=trainer.settings.checkpoints,
+            )
+
+    # ---- beginning and end ---------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Go on from the newest checkpoint; without one, save the first state to return to."""
+        if self.saver is not None and not self._restore():
+            if self.trainer.settings.recovery.attempts:
+                self.save({})
+
+    def finish(self) -> None:
+        """Wait until what was saved is on disk."""
+        if self.saver is not None:
+            self.saver.finish()
+
+    def seconds(self) -> float:
+        """Return the training's wall time, over all restarts."""
+        return self._seconds_before + time.monotonic() - self._began
+
+    # ---- saving --------------------------------------------------------------------------------
+
+    def weights_may_change(self) -> None:
+        """Wait until the checkpoint that is being taken has copied the weights."""
+        if self.saver is not None:
+            self.saver.weights_may_change()
+
+    def save(self, metrics: dict[str, float], *, in_between: bool = False) -> None:
+        """Begin a checkpoint; all ranks together.
+
+        Args:
+            metrics: Of the validation split, if this step was evaluated.
+            in_between: An undisturbed run would not save here, so nothing may change by it: each
+                rank's running statistics are kept as they are, beside the pooled ones.
+        """
+        if self.saver is None:
+            return
+        trainer = self.trainer
+        own = random_states(trainer.strategy.device)
+        if in_between and trainer.strategy.world_size > 1:
+            for index, pair in enumerate(running_statistics(trainer.module)):
+                own[f"mean.{index}"], own[f"variance.{index}"] = pair[0].clone(), pair[1].clone()
+        trainer.strategy.synchronise_statistics()
+        losses, _ = trainer.interval.losses(trainer.strategy, [])
+        extra = {"interval": losses, **trainer.update.state_dict()}
+        self.saver.begin(
+            step=trainer.outcome.steps,
+            samples=trainer.outcome.samples,
+            metrics=metrics,
+            progress={
+                "outcome": {
+                    "skipped_steps": trainer.outcome.skipped_steps,
+                    "curve": [asdict(point) for point in trainer.outcome.curve],
+                    "evaluations": trainer.outcome.evaluations,
+                    "rollbacks": [asdict(rollback) for rollback in trainer.outcome.rollbacks],
+                },
+                "interval": {"units": trainer.interval.units, "samples": trainer.interval.samples},
+                "rules": trainer.rules.state_dict(),
+                "divergence": trainer.divergence.state_dict(),
+                "schedule": trainer.schedule.state_dict(),
+                "scaler": trainer.precision.scaler.state_dict(),
+                "seconds": self.seconds(),
+            },
+            extra=extra,
+            own=own,
+        )
+
+    def failed(self) -> bool:
+        """Say whether a checkpoint of this rank could not be written."""
+        return self.saver is not None and self.saver.failed() is not None
+
+    def raise_failure(self) -> None:
+        """Raise on every rank, since one could not write its part of a checkpoint."""
+        assert self.saver is not None
+        self.saver.raise_failure()
+        raise TrainingFailed(
+            "another rank could not write its part of a checkpoint",
+            hint="its own words are in its log; checkpoints before this one are whole",
+        )
+
+    # ---- going on ------------------------------------------------------------------------------
+
+    def roll_back(self, reason: str) -> None:
+        """Return to the newest checkpoint before things went wrong, with a lower learning rate.
+
+        Raises:
+            TrainingFailed: There is none, or it has been tried often enough.
+        """
+        trainer, divergence = self.trainer, self.trainer.divergence
+        now = trainer.outcome.steps
+        divergence.roll_back(reason, step=now, curve=trainer.outcome.curve)
+        memory = divergence.state_dict()
+        rollbacks = trainer.outcome.rollbacks
+        if self.saver is not None:
+            self.saver.finish()
+        if self.saver is None or not self._restore(before_step=divergence.last_clean_step):
+            divergence.fail(reason, curve=trainer.outcome.curve)
+        assert self.saver is not None
+        self.saver.discard_after(trainer.outcome.steps)
+        divergence.load_state_dict(memory)
+        trainer.outcome.rollbacks = [
+            *rollbacks,
+            Rollback(now, trainer.outcome.steps, reason, divergence.lr_scale),
+        ]
+
+    def _restore(self, *, before_step: int | None = None) -> bool:
+        """Load the newest whole checkpoint into the trainer, if there is one."""
+        assert self.saver is not None
+        found = self.saver.restore(before_step=before_step)
+        if found is None:
+            return False
+        trainer, progress, step = self.trainer, found.progress, found.manifest.step
+        trainer.outcome = _outcome(progress["outcome"], step=step, samples=found.manifest.samples)
+        trainer.outcome.resumed_from = step
+        trainer.rules.load_state_dict(progress["rules"])
+        trainer.divergence.load_state_dict(progress["divergence"])
+        trainer.schedule.load_state_dict(progress["schedule"])
+        trainer.precision.scaler.load_state_dict(progress["scaler"])
+        trainer.update.load_state_dict(found.extra)
+        trainer.interval.restore(
+            losses=found.extra["interval"], rank=trainer.strategy.rank, **progress["interval"]
+        )
+        self._seconds_before, self._began = progress["seconds"], time.monotonic()
+        self._restore_own(found.own, step)
+        return True
+
+    def _restore_own(self, own: dict[str, Tensor] | None, step: int) -> None:
+        trainer = self.trainer
+        if own is None:  # another number of ranks: fresh random states that depend on the step
+            seed = trainer.settings.seed * 65_537 + trainer.strategy.rank + 1
+            seed_everything(seed * 1_000_003 + step)
+            return
+        set_random_states(own, trainer.strategy.device)
+        if "mean.0" in own:
+            for index, pair in enumerate(running_statistics(trainer.module)):
+                pair[0].copy_(own[f"mean.{index}"])
+                pair[1].copy_(own[f"variance.{index}"])
+
+    # ---- agreeing ------------------------------------------------------------------------------
+
+    def agree(self, asked: bool) -> bool:
+        """Return whether any rank was asked to stop, and plan the next question."""
+        strategy, now = self.trainer.strategy, time.monotonic()
+        waited = (now - self._asked) / self.patience if strategy.rank == 0 else 0.0
+        numbers = torch.tensor([float(asked), waited], dtype=torch.float64, device=strategy.device)
+        wishes, seconds_a_step = strategy.sum_(numbers).tolist()
+        self.patience = max(1, min(int(ASK_EVERY / max(seconds_a_step, 1e-9)), 2 * self.patience))
+        self._asked = now
+        return wishes > 0
+
+
+def _outcome(kept: dict[str, Any], *, step: int, samples: int) -> Outcome:
+    return Outcome(
+        steps=step,
+        samples=samples,
+        skipped_steps=kept["skipped_steps"],
+        curve=[Point(**point) for point in kept["curve"]],
+        evaluations=[(at, metrics) for at, metrics in kept["evaluations"]],
+        rollbacks=[Rollback(**rollback) for rollback in kept["rollbacks"]],
+    )

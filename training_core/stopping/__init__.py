@@ -1,0 +1,1 @@
+"""When a training ends: its rules, and what it does about divergence."""

@@ -1,0 +1,1 @@
+"""What training costs: times of a step, memory, FLOPs, and how far the weights move."""
