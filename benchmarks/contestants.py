@@ -62,7 +62,13 @@ def contestants(names: Sequence[str], *, without_peers: bool = False) -> dict[st
 def _quiet() -> None:
     """Advice that peers print about each run would be most of the output; they set levels of their
     own when they are imported."""
-    for name in ("lightning", "lightning.pytorch", "lightning.fabric", "accelerate", "transformers"):
+    for name in (
+        "lightning",
+        "lightning.pytorch",
+        "lightning.fabric",
+        "accelerate",
+        "transformers",
+    ):
         logging.getLogger(name).setLevel(logging.ERROR)
 
 

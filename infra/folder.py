@@ -17,6 +17,7 @@ from infra.store import ObjectInfo, check_key, check_prefix
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _TEMPORARY = ".writing-"
+_PIECE_BYTES = 4 * 1024 * 1024
 
 
 class FolderStore:
@@ -30,7 +31,7 @@ class FolderStore:
         self.root = root.expanduser().absolute()
         self.uri = str(self.root)
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes | memoryview) -> None:
         with self._writing(key) as (temporary, target):
             temporary.write_bytes(data)
             _flush(temporary)
@@ -59,6 +60,11 @@ class FolderStore:
     def get(self, key: str) -> bytes:
         with self._reading(key) as path:
             return path.read_bytes()
+
+    def pieces(self, key: str) -> Iterator[bytes]:
+        with self._reading(key) as path, path.open("rb", buffering=0) as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
 
     def get_file(self, key: str, path: Path) -> None:
         with self._reading(key) as source, placing(path) as temporary:

@@ -7,6 +7,7 @@ Endpoint, region and credentials come from boto3's own environment variables and
 
 from __future__ import annotations
 
+import io
 import random
 import time
 import uuid
@@ -57,20 +58,16 @@ class S3Store:
             self._client = client if client is not None else _connect()
         self._endpoint = str(self._client.meta.endpoint_url)
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes | memoryview) -> None:
         with self._faults("write", key):
-            self._client.put_object(**self._at(key), Body=data)
+            if len(data) < _MULTIPART_BYTES:
+                self._client.put_object(**self._at(key), Body=bytes(data))
+            else:
+                self._upload(key, _Reader(data))
 
     def put_file(self, key: str, path: Path) -> None:
-        from boto3.s3.transfer import TransferConfig
-
-        config = TransferConfig(
-            multipart_threshold=_MULTIPART_BYTES,
-            multipart_chunksize=_MULTIPART_BYTES,
-            max_concurrency=4,
-        )
         with self._faults("write", key), path.open("rb") as file:
-            self._client.upload_fileobj(file, self.bucket, self._at(key)["Key"], Config=config)
+            self._upload(key, file)
 
     def create(self, key: str, data: bytes) -> bool:
         from botocore.exceptions import ClientError
@@ -96,17 +93,14 @@ class S3Store:
             return self._writer(key) == writer
 
     def get(self, key: str) -> bytes:
-        from botocore.exceptions import BotoCoreError
-
-        with self._faults("read", key):
-            for attempt in range(_ATTEMPTS):
-                body = self._client.get_object(**self._at(key))["Body"]
-                try:
-                    return bytes(body.read())
-                except BotoCoreError:  # the connection broke in the middle: botocore leaves it
-                    if attempt == _ATTEMPTS - 1:
-                        raise
-        raise AssertionError("not reached")
+        return self._read(key)
+    def pieces(self, key: str) -> Iterator[bytes]:
+        info = self.info(key)
+        if info is None:
+            raise ObjectMissing(f"there is no {key} in the object store {self.uri}")
+        for start in range(0, info.size, _MULTIPART_BYTES):
+            end = min(start + _MULTIPART_BYTES, info.size) - 1
+            yield self._read(key, Range=f"bytes={start}-{end}", IfMatch=f'"{info.version}"')
 
     def get_file(self, key: str, path: Path) -> None:
         place = self._at(key)
@@ -135,6 +129,29 @@ class S3Store:
     def delete(self, key: str) -> None:
         with self._faults("delete", key):
             self._client.delete_object(**self._at(key))
+
+    def _read(self, key: str, **which: str) -> bytes:
+        from botocore.exceptions import BotoCoreError
+
+        with self._faults("read", key):
+            for attempt in range(_ATTEMPTS):
+                body = self._client.get_object(**self._at(key), **which)["Body"]
+                try:
+                    return bytes(body.read())
+                except BotoCoreError:  # the connection broke in the middle: botocore leaves it
+                    if attempt == _ATTEMPTS - 1:
+                        raise
+        raise AssertionError("not reached")
+
+    def _upload(self, key: str, file: Any) -> None:
+        from boto3.s3.transfer import TransferConfig
+
+        config = TransferConfig(
+            multipart_threshold=_MULTIPART_BYTES,
+            multipart_chunksize=_MULTIPART_BYTES,
+            max_concurrency=4,
+        )
+        self._client.upload_fileobj(file, self.bucket, self._at(key)["Key"], Config=config)
 
     def _at(self, key: str) -> dict[str, str]:
         check_key(key, self.uri)
@@ -204,6 +221,31 @@ class S3Store:
                 f"endpoint {self._endpoint}; without s3:ListBucket a missing key reads as refused",
             )
         return OutsideError(f"{what}: {error}", hint=f"check the server at {self._endpoint}")
+
+
+class _Reader(io.RawIOBase):
+    """A file over bytes that belong to somebody else: nothing is copied but what is read."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data = memoryview(data).cast("B")
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: len(self._data)}
+        self._position = max(0, base[whence] + offset)
+        return self._position
+
+    def readinto(self, target: Any, /) -> int:
+        piece = self._data[self._position : self._position + len(target)]
+        target[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)
 
 
 def _connect() -> Any:

@@ -45,8 +45,8 @@ class ObjectStore(Protocol):
 
     uri: str
 
-    def put(self, key: str, data: bytes) -> None:
-        """Write an object, replacing what was there."""
+    def put(self, key: str, data: bytes | memoryview) -> None:
+        """Write an object, replacing what was there; large data is not copied as a whole."""
 
     def put_file(self, key: str, path: Path) -> None:
         """Write an object from a file, replacing what was there; memory stays bounded."""
@@ -60,6 +60,12 @@ class ObjectStore(Protocol):
 
     def get(self, key: str) -> bytes:
         """Return an object's content."""
+
+    def pieces(self, key: str) -> Iterator[bytes]:
+        """Yield an object's content piece by piece; memory stays bounded.
+
+        If the object is replaced meanwhile, what is yielded is of one of the two, or it raises.
+        """
 
     def get_file(self, key: str, path: Path) -> None:
         """Copy an object to a file, whole or not at all."""

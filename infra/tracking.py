@@ -77,14 +77,23 @@ class Tracking:
         self.set_tags(run_id, tags)
         return run_id
 
-    def log_metrics(self, run_id: str, rows: Iterable[tuple[str, float, int]]) -> None:
-        """Log (name, value, step) rows, a thousand to a request: forty times faster than singly."""
+    def log_metrics(
+        self, run_id: str, rows: Iterable[tuple[str, float, int] | tuple[str, float, int, int]]
+    ) -> None:
+        """Log (name, value, step) rows, a thousand to a request: forty times faster than singly.
+
+        A fourth value is the instant, in milliseconds since 1970, at which it was measured; now
+        otherwise. Rows that are equal in all four are kept once, however often they are sent.
+        """
         from mlflow.entities import Metric
         from mlflow.utils.validation import MAX_METRICS_PER_BATCH
 
         for batch in _batches(rows, MAX_METRICS_PER_BATCH):
             now = int(time.time() * 1000)
-            metrics = [Metric(name, float(value), now, int(step)) for name, value, step in batch]
+            metrics = [
+                Metric(row[0], float(row[1]), row[3] if len(row) == 4 else now, int(row[2]))
+                for row in batch
+            ]
             with faults(self.uri):
                 self._open()[0].log_batch(run_id, metrics=metrics)
 

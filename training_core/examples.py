@@ -1,4 +1,4 @@
-"""Examples in memory, and their order: a pure function of seed and epoch."""
+"""Examples in memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from training_core.feeds.order import order as order
+from training_core.feeds.order import steps_in as steps_in
 from training_core.task import Preprocessor, Task
 
 
@@ -57,6 +59,10 @@ class Examples:
         """Return a copy in page-locked memory, from which a GPU can copy by itself."""
         return self._each(lambda tensor: tensor.pin_memory())
 
+    def contiguous(self) -> Examples:
+        """Return them with each tensor's rows one after another in memory."""
+        return self._each(lambda tensor: tensor.contiguous())
+
     def _each(self, change: Callable[[Tensor], Tensor]) -> Examples:
         arrays = {name: change(array) for name, array in self.arrays.items()}
         units = None if self.units is None else change(self.units)
@@ -89,12 +95,6 @@ class StepBatch:
     microbatches: list[Microbatch]
     count: int
     samples_after: int
-
-
-def order(*, seed: int, epoch: int, count: int) -> Tensor:
-    """Return the order of an epoch's samples: int64 [count], the same on every rank."""
-    generator = torch.Generator().manual_seed((seed * 1_000_003 + epoch) % 2**63)
-    return torch.randperm(count, generator=generator)
 
 
 def step_batches(
@@ -138,10 +138,3 @@ def step_batches(
                 part, weight = rows[:1], torch.zeros(1)
             microbatches.append(Microbatch(examples.take(part), weight))
         yield StepBatch(microbatches, len(rows), samples)
-
-
-def steps_in(*, samples: int, count: int, batch_size: int) -> int:
-    """Return how many steps it takes to consume `samples` of a split of `count` examples."""
-    per_epoch = -(-count // batch_size)
-    epochs, rest = divmod(samples, count)
-    return epochs * per_epoch + -(-rest // batch_size)

@@ -50,7 +50,7 @@ class Interval:
         numbers = torch.tensor(more, dtype=torch.float64, device=mine.device)
         packed = strategy.sum_(torch.cat([mine, numbers])).cpu()
         count = mine.numel()
-        return packed[:count].view(len(self), -1), packed[count:].tolist()
+        return packed[:count].view(-1, self._losses.shape[1]), packed[count:].tolist()
 
     def mean(self, losses: Tensor) -> float:
         """Return the mean loss of a unit over the steps whose loss is finite; NaN if none is."""

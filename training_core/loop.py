@@ -18,27 +18,23 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from training_core.checkpoints import Checkpoints
+from training_core.checkpoints.catalogue import Checkpoints
 from training_core.determinism import reproducible_kernels, seed_everything
-from training_core.errors import TrainingFailed
 from training_core.evaluation import Objective, evaluate
 from training_core.examples import Examples
 from training_core.feeds.batches import Feed, Microbatch, Sharing, StepBatch
-from training_core.feeds.memory import MemoryFeed
-from training_core.feeds.order import order, steps_in
-from training_core.feeds.prefetch import Prefetched
 from training_core.interval import Interval
-from training_core.model_setup import set_up_model
 from training_core.optim.schedules import make_schedule
 from training_core.optim.update import Update
 from training_core.outcome import Outcome, Point
 from training_core.parallel.strategy import Strategy
 from training_core.precision import choose_precision
+from training_core.preparation import feed_of, fixed_sample, set_up_model, total_steps
 from training_core.settings import TrainingSettings
 from training_core.state import State
 from training_core.stopping.divergence import Divergence
 from training_core.stopping.rules import StoppingRules
-from training_core.telemetry.meter import Meter
+from training_core.telemetry.recorder import Recorder
 
 
 class Trainer:
@@ -97,11 +93,19 @@ class Trainer:
             self.module, settings.optimiser, strategy=strategy, scaler=self.precision.scaler
         )
         self.rules = StoppingRules(settings.stopping, processes=strategy.world_size)
-        self.divergence = Divergence(settings.recovery, max_skipped=settings.max_skipped)
+        self.divergence = Divergence(
+            settings.recovery, max_skipped=settings.max_skipped, precision=self.precision.name
+        )
         self.interval = Interval(
             steps=settings.log_every, sharing=self.sharing, device=strategy.device
         )
-        self.meter = Meter(self.module, strategy.device)
+        self.recorder = Recorder(
+            task=task,
+            model=self.module,
+            sample=validation.take(slice(0, 8)),
+            strategy=strategy,
+            precision=self.precision.name,
+        )
         self.outcome = Outcome()
         self.state = State(self)
         self._ones: dict[tuple[int, float], Tensor] = {}
@@ -134,22 +138,28 @@ class Trainer:
             self.outcome.stop_reason = self._end()
             return
         self.model.train()
+        self.recorder.restart()
         self._plan()
+        meter, alone = self.recorder.meter, self.strategy.world_size == 1
         batches = self.feed.steps(self.sharing, samples=self.outcome.samples)
         try:
             going_on = True
             while going_on:
                 step = self.outcome.steps
-                self.meter.begin(measure=step + 1 == self._next_log)
+                if step + 1 == self._next_log:
+                    meter.begin()
                 batch = next(batches)
-                self.update.set_rate(self.schedule.at(step).scaled(self.divergence.lr_scale))
+                rate = self.schedule.at(step).scaled(self.divergence.lr_scale)
+                self.update.set_rate(rate)
                 self._gradients(batch)
                 self.state.weights_may_change()
-                self.update.step(measure=self.meter.measuring)
-                self.meter.end()
+                self.update.step(measure=meter.measuring)
+                if meter.measuring:
+                    meter.mark("optimiser")
+                    meter.end()
                 self.outcome.steps, self.outcome.samples = step + 1, batch.samples_after
-                if step + 1 >= self._next:
-                    going_on = self._between_steps()
+                if step + 1 >= self._next or (alone and self.should_stop()):
+                    going_on = self._between_steps(rate.lr)
         finally:
             batches.close()  # type: ignore[attr-defined]
 
@@ -157,8 +167,9 @@ class Trainer:
 
     def _gradients(self, batch: StepBatch) -> None:
         """Forward and backward of this rank's microbatches; gradients are then the step's."""
-        places = self.interval.places[len(self.interval)]
-        self.meter.mark("data")
+        places, meter = self.interval.places[len(self.interval)], self.recorder.meter
+        if meter.measuring:
+            meter.mark("data")
         for index, microbatch in enumerate(batch.microbatches):
             last = index == len(places) - 1
             with self.strategy.microbatch(
@@ -172,11 +183,14 @@ class Trainer:
                 if microbatch.weight is not None:
                     seen = torch.where(microbatch.weight.to(seen.device) > 0, seen, 0.0)
                 torch.sum(seen, 0, dtype=torch.float64, out=places[index])
-                self.meter.mark("forward")
+                if meter.measuring:
+                    meter.mark("forward")
                 losses.backward(gradient=self._share(losses, microbatch, batch.units))  # type: ignore[no-untyped-call]
-                self.meter.mark("backward")
+                if meter.measuring:
+                    meter.mark("backward")
         self.strategy.gradients_ready()
-        self.meter.mark("communication")
+        if meter.measuring:
+            meter.mark("communication")
         self.interval.add(units=batch.units, samples=batch.samples)
 
     def _share(self, losses: Tensor, microbatch: Microbatch, units: float) -> Tensor:
@@ -202,30 +216,29 @@ class Trainer:
         self._next_log = following(self.settings.log_every)
         self._next_evaluation = following(self.evaluate_every)
         self._next_save = following(self.save_every)
-        self._next_question = step + (1 if self.strategy.world_size == 1 else self.state.patience)
-        self._next = min(
-            self._next_log, self._next_evaluation, self._next_save, self._next_question
-        )
+        self._next_question = step + self.state.patience  # of several ranks to each other
+        self._next = min(self._next_log, self._next_evaluation, self._next_save)
+        if self.strategy.world_size > 1:
+            self._next = min(self._next, self._next_question)
 
-    def _between_steps(self) -> bool:
+    def _between_steps(self, lr: float) -> bool:
         """Do what is due. Returns whether to go on with the next step."""
         step, reason, metrics = self.outcome.steps, "", None
-        asked = step >= self._next_question and self._asked_to_stop()
+        asked = self._asked_to_stop()
         if step >= self._next_log:
-            point = self._log()
-            wrong = self.divergence.judge(
-                loss=point.loss, skipped_steps=point.skipped_steps, step=step
-            )
+            point, wall_seconds = self._log(lr)
+            wrong = self.divergence.judge(point)
             if wrong:
                 self.state.roll_back(wrong)
                 return False
-            reason = self.rules.at_interval(point)
+            reason = self.rules.at_interval(point, wall_seconds=wall_seconds)
         if step == self.total_steps:
             reason = self._end()
         if step >= self._next_evaluation or reason:
             metrics = self._evaluate()
-            if not metrics["loss"] < float("inf"):
-                self.state.roll_back(f"the validation loss at step {step} is {metrics['loss']}")
+            wrong = self.divergence.judge_evaluation(step, metrics["loss"])
+            if wrong:
+                self.state.roll_back(wrong)
                 return False
             reason = reason or self.rules.at_evaluation(step, metrics["loss"])
             self.schedule.observe(metrics["loss"])
@@ -237,28 +250,27 @@ class Trainer:
         self._plan()
         return not self.outcome.stop_reason
 
-    def _log(self) -> Point:
-        """One packed all-reduce: losses, failed checkpoints, wall time, on all ranks."""
-        failed = self.state.failed()
-        losses, (failures, seconds) = self.interval.losses(
-            self.strategy, [float(failed), self.state.seconds() * (self.strategy.rank == 0)]
+    def _log(self, lr: float) -> tuple[Point, float]:
+        """One packed all-reduce: losses, failed checkpoints, wall time; the same on all ranks."""
+        first = self.strategy.rank == 0
+        losses, (failures, wall_seconds) = self.interval.losses(
+            self.strategy, [float(self.state.failed()), self.state.seconds() if first else 0.0]
         )
         if failures:
             self.state.raise_failure()
-        point = self.meter.point(
-            step=self.outcome.steps,
-            samples=self.outcome.samples,
+        point = self.recorder.point(
+            outcome=self.outcome,
             loss=self.interval.mean(losses),
+            lr=lr,
             interval=self.interval,
             update=self.update,
-            wall_seconds=seconds,
         )
         self.outcome.skipped_steps = point.skipped_steps
         self.outcome.curve.append(point)
         self.interval.clear()
-        if self.strategy.rank == 0:
+        if first:
             self.on_point(point)
-        return point
+        return point, wall_seconds
 
     def _evaluate(self) -> dict[str, float]:
         self.strategy.synchronise_statistics()
@@ -271,36 +283,10 @@ class Trainer:
         return metrics
 
     def _asked_to_stop(self) -> bool:
-        asked = self.should_stop()
         if self.strategy.world_size == 1:
-            return asked
-        return self.state.agree(asked)
+            return self.should_stop()
+        return self.outcome.steps >= self._next_question and self.state.agree(self.should_stop())
 
     def _end(self) -> str:
         limit = self.settings.stopping.max_steps
         return f"max steps: {limit}" if limit == self.total_steps else "epochs"
-
-
-def feed_of(train: Examples | Feed, settings: TrainingSettings, device: torch.device) -> Feed:
-    """Return a feed; ahead of the loop in a thread where copies to a GPU can overlap."""
-    feed = MemoryFeed(train) if isinstance(train, Examples) else train
-    return Prefetched(feed) if device.type == "cuda" else feed
-
-
-def fixed_sample(validation: Examples, settings: TrainingSettings) -> Examples:
-    """Return the rows that are evaluated on: the same in each evaluation of a training."""
-    rows = settings.evaluation_rows
-    if not 0 < rows < len(validation):
-        return validation
-    chosen = order(seed=settings.seed, epoch=0, count=len(validation))[:rows]
-    return validation.take(chosen.sort().values)
-
-
-def total_steps(settings: TrainingSettings, *, samples: int) -> int:
-    """Return the optimiser steps of a whole training on `samples` examples."""
-    steps = steps_in(
-        samples=max(1, round(settings.epochs * samples)),
-        count=samples,
-        batch_size=settings.batch_size,
-    )
-    return min(steps, settings.stopping.max_steps or steps)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,23 @@ class Point:
     mfu: float | None = None
 
 
+@dataclass(frozen=True)
+class Rollback:
+    """A return to an earlier checkpoint, because training had diverged.
+
+    Attributes:
+        step: Where it was decided.
+        to_step: The checkpoint's; 0: training began again.
+        reason: What was seen.
+        lr_factor: What the schedule's learning rate is multiplied with from then on.
+    """
+
+    step: int
+    to_step: int
+    reason: str
+    lr_factor: float
+
+
 @dataclass
 class Outcome:
     """What training did.
@@ -55,8 +71,6 @@ class Outcome:
         stop_reason: Why it ended: `epochs`, `asked to stop` (it can be resumed), or the rule that
             ended it, in words with its numbers.
         skipped_steps: Steps whose gradient was not finite.
-        rollbacks: Each return to an earlier checkpoint: `step` where it was decided, `to_step`,
-            `reason`, and `lr_factor`, what the learning rate is multiplied with from then on.
         evaluations: (step, validation metrics).
     """
 
@@ -66,6 +80,6 @@ class Outcome:
     skipped_steps: int = 0
     stop_reason: str = ""
     samples_per_second: float = 0.0
-    rollbacks: list[dict[str, Any]] = field(default_factory=list)
+    rollbacks: list[Rollback] = field(default_factory=list)
     curve: list[Point] = field(default_factory=list)
     evaluations: list[tuple[int, dict[str, float]]] = field(default_factory=list)

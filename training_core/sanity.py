@@ -18,8 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from training_core.evaluation import outputs_of
-from training_core.examples import Examples, order
-from training_core.optim import build_optimiser
+from training_core.examples import Examples
+from training_core.feeds.order import order
+from training_core.optim.optimisers import build_optimisers
 from training_core.settings import CheckSettings, TrainingSettings
 from training_core.task import Task
 
@@ -203,7 +204,8 @@ def _train(
     stop_below: float = -math.inf,
 ) -> list[tuple[int, float]]:
     """Train at a constant rate and return the loss by step."""
-    optimiser = build_optimiser(model, training.optimiser.model_copy(update={"weight_decay": 0.0}))
+    settings = training.optimiser.model_copy(update={"weight_decay": 0.0})
+    optimisers = build_optimisers(model, settings)
     model.train()
     curve: list[tuple[int, float]] = []
     permutation = order(seed=0, epoch=0, count=len(examples))
@@ -219,10 +221,12 @@ def _train(
         curve.append((step, value))
         if value < stop_below or not math.isfinite(value) or not loss.requires_grad:
             break
-        optimiser.zero_grad(set_to_none=True)
+        model.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), training.optimiser.clip_norm)
-        optimiser.step()
+        if settings.clip_norm:
+            nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
+        for optimiser in optimisers:
+            optimiser.step()
     return curve
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from training_core.checkpoints.saver import Saver
+from training_core.checkpoints.saver import Restored, Saver
 from training_core.determinism import random_states, seed_everything, set_random_states
 from training_core.errors import TrainingFailed
-from training_core.outcome import Outcome, Point, Rollback
+from training_core.outcome import Outcome, Point
 from training_core.parallel.statistics import running_statistics
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ class State:
         self.trainer = trainer
         self.saver: Saver | None = None
         self.patience = 1
-        self._seconds_before = 0.0
         self._began = self._asked = time.monotonic()
         if trainer.checkpoints is not None:
             self.saver = Saver(
@@ -52,9 +51,18 @@ class State:
 
     def begin(self) -> None:
         """Go on from the newest checkpoint; without one, save the first state to return to."""
-        if self.saver is not None and not self._restore():
+        if self.saver is None:
+            return
+        found = self.saver.restore()
+        if found is None:
             if self.trainer.settings.recovery.attempts:
                 self.save({})
+            return
+        self._load(found)
+        self.trainer.outcome.resumed_from = found.manifest.step
+        self.trainer.rules.load_state_dict(found.progress["rules"])
+        self.trainer.divergence.load_state_dict(found.progress["divergence"])
+        self.trainer.outcome.stop_reason = self.trainer.rules.reason
 
     def finish(self) -> None:
         """Wait until what was saved is on disk."""
@@ -62,8 +70,8 @@ class State:
             self.saver.finish()
 
     def seconds(self) -> float:
-        """Return the training's wall time, over all restarts."""
-        return self._seconds_before + time.monotonic() - self._began
+        """Return the seconds since this process began to train."""
+        return time.monotonic() - self._began
 
     # ---- saving --------------------------------------------------------------------------------
 
@@ -94,19 +102,21 @@ class State:
             step=trainer.outcome.steps,
             samples=trainer.outcome.samples,
             metrics=metrics,
-            progress={
+            progress={  # copies: it is written while training goes on
                 "outcome": {
                     "skipped_steps": trainer.outcome.skipped_steps,
                     "curve": [asdict(point) for point in trainer.outcome.curve],
-                    "evaluations": trainer.outcome.evaluations,
-                    "rollbacks": [asdict(rollback) for rollback in trainer.outcome.rollbacks],
+                    "evaluations": list(trainer.outcome.evaluations),
+                    "rollbacks": list(trainer.outcome.rollbacks),
                 },
-                "interval": {"units": trainer.interval.units, "samples": trainer.interval.samples},
+                "interval": {
+                    "units": list(trainer.interval.units),
+                    "samples": trainer.interval.samples,
+                },
                 "rules": trainer.rules.state_dict(),
                 "divergence": trainer.divergence.state_dict(),
                 "schedule": trainer.schedule.state_dict(),
                 "scaler": trainer.precision.scaler.state_dict(),
-                "seconds": self.seconds(),
             },
             extra=extra,
             own=own,
@@ -130,46 +140,47 @@ class State:
     def roll_back(self, reason: str) -> None:
         """Return to the newest checkpoint before things went wrong, with a lower learning rate.
 
+        Later checkpoints go first, so that a process that is killed on the way does the same.
+
         Raises:
-            TrainingFailed: There is none, or it has been tried often enough.
+            TrainingFailed: There is none to return to.
         """
         trainer, divergence = self.trainer, self.trainer.divergence
-        now = trainer.outcome.steps
-        divergence.roll_back(reason, step=now, curve=trainer.outcome.curve)
-        memory = divergence.state_dict()
-        rollbacks = trainer.outcome.rollbacks
+        now, resumed_from = trainer.outcome.steps, trainer.outcome.resumed_from
+        found = None
         if self.saver is not None:
             self.saver.finish()
-        if self.saver is None or not self._restore(before_step=divergence.last_clean_step):
-            divergence.fail(reason, curve=trainer.outcome.curve)
-        assert self.saver is not None
-        self.saver.discard_after(trainer.outcome.steps)
-        divergence.load_state_dict(memory)
-        trainer.outcome.rollbacks = [
-            *rollbacks,
-            Rollback(now, trainer.outcome.steps, reason, divergence.lr_scale),
-        ]
+            found = self.saver.restore(before_step=divergence.last_clean)
+        if self.saver is None or found is None:
+            raise divergence.failure(reason)
+        self.saver.discard_after(found.manifest.step)
+        self._load(found)
+        trainer.outcome.resumed_from = resumed_from
+        trainer.rules.rewind(found.progress["rules"])
+        divergence.rewind(
+            found.progress["divergence"], step=now, to_step=found.manifest.step, reason=reason
+        )
+        trainer.outcome.rollbacks = list(divergence.rollbacks)
 
-    def _restore(self, *, before_step: int | None = None) -> bool:
-        """Load the newest whole checkpoint into the trainer, if there is one."""
-        assert self.saver is not None
-        found = self.saver.restore(before_step=before_step)
-        if found is None:
-            return False
-        trainer, progress, step = self.trainer, found.progress, found.manifest.step
-        trainer.outcome = _outcome(progress["outcome"], step=step, samples=found.manifest.samples)
-        trainer.outcome.resumed_from = step
-        trainer.rules.load_state_dict(progress["rules"])
-        trainer.divergence.load_state_dict(progress["divergence"])
+    def _load(self, found: Restored) -> None:
+        """Put the trainer where a checkpoint was taken; its weights are loaded already."""
+        trainer, progress = self.trainer, found.progress
+        kept = progress["outcome"]
+        trainer.outcome = Outcome(
+            steps=found.manifest.step,
+            samples=found.manifest.samples,
+            skipped_steps=kept["skipped_steps"],
+            rollbacks=kept["rollbacks"],
+            curve=[Point(**point) for point in kept["curve"]],
+            evaluations=[(step, metrics) for step, metrics in kept["evaluations"]],
+        )
         trainer.schedule.load_state_dict(progress["schedule"])
         trainer.precision.scaler.load_state_dict(progress["scaler"])
         trainer.update.load_state_dict(found.extra)
         trainer.interval.restore(
             losses=found.extra["interval"], rank=trainer.strategy.rank, **progress["interval"]
         )
-        self._seconds_before, self._began = progress["seconds"], time.monotonic()
-        self._restore_own(found.own, step)
-        return True
+        self._restore_own(found.own, found.manifest.step)
 
     def _restore_own(self, own: dict[str, Tensor] | None, step: int) -> None:
         trainer = self.trainer
@@ -193,15 +204,4 @@ class State:
         wishes, seconds_a_step = strategy.sum_(numbers).tolist()
         self.patience = max(1, min(int(ASK_EVERY / max(seconds_a_step, 1e-9)), 2 * self.patience))
         self._asked = now
-        return wishes > 0
-
-
-def _outcome(kept: dict[str, Any], *, step: int, samples: int) -> Outcome:
-    return Outcome(
-        steps=step,
-        samples=samples,
-        skipped_steps=kept["skipped_steps"],
-        curve=[Point(**point) for point in kept["curve"]],
-        evaluations=[(at, metrics) for at, metrics in kept["evaluations"]],
-        rollbacks=[Rollback(**rollback) for rollback in kept["rollbacks"]],
-    )
+        return bool(wishes > 0)

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState, GradientState
 
 from benchmarks.peers.run import Best, Run, Trained, loader_of
-from benchmarks.workloads import CLIP_NORM, LOG_EVERY, evaluate, optimiser_of, schedule_of
+from benchmarks.workloads import CLIP_NORM, evaluate, optimiser_of, schedule_of
 
 
 def train(run: Run) -> Trained:
     """Train on every rank."""
     workload = run.workload
+    GradientState._reset_state()  # accelerate keeps the accumulation of the first run otherwise
+    AcceleratorState._reset_state()
     accelerator = Accelerator(
         cpu=True,
         gradient_accumulation_steps=run.accumulation,
@@ -41,8 +44,8 @@ def train(run: Run) -> Trained:
             continue
         schedule.step()
         step += 1
-        if step % LOG_EVERY == 0:
-            trained.losses.append(total.item() / LOG_EVERY)
+        if step % run.log_every == 0:
+            trained.losses.append(total.item() / run.log_every)
             total.zero_()
         if run.features and step % workload.evaluate_every == 0:
             trained.evaluations.append(evaluate(model, workload))

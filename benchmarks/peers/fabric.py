@@ -8,7 +8,7 @@ import torch
 from lightning.fabric import Fabric
 
 from benchmarks.peers.run import Best, Run, Trained, loader_of
-from benchmarks.workloads import CLIP_NORM, LOG_EVERY, evaluate, optimiser_of, schedule_of
+from benchmarks.workloads import CLIP_NORM, evaluate, optimiser_of, schedule_of
 
 
 def train(run: Run) -> Trained:
@@ -33,8 +33,8 @@ def train(run: Run) -> Trained:
         schedule.step()
         optimiser.zero_grad(set_to_none=True)
         total += loss.detach()
-        if step % LOG_EVERY == 0:
-            trained.losses.append(total.item() / LOG_EVERY)
+        if step % run.log_every == 0:
+            trained.losses.append(total.item() / run.log_every)
             total.zero_()
         if step % workload.evaluate_every == 0:
             trained.evaluations.append(evaluate(model, workload))

@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import Trainer, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from benchmarks.peers.run import Rows, Run, Trained, loader_of, validation_of
-from benchmarks.workloads import CLIP_NORM, KEEP_BEST, LOG_EVERY, optimiser_of, schedule_of
+from benchmarks.workloads import CLIP_NORM, KEEP_BEST, optimiser_of, schedule_of
 
 
 def named(batch: Rows) -> dict[str, Tensor]:
@@ -59,7 +59,7 @@ def train(run: Run) -> Trained:
         max_steps=run.steps,
         per_device_train_batch_size=workload.batch_size,
         max_grad_norm=CLIP_NORM,
-        logging_steps=LOG_EVERY,
+        logging_steps=run.log_every,
         logging_nan_inf_filter=False,  # it would look at the loss in every step
         eval_strategy="steps",
         eval_steps=workload.evaluate_every,
@@ -79,8 +79,8 @@ def train(run: Run) -> Trained:
         train_dataset=loader_of(run).dataset,
         eval_dataset=validation_of(run).dataset,
         optimizers=(optimiser, schedule_of(optimiser, run.steps)),
-        callbacks=[],
     )
+    trainer.remove_callback(PrinterCallback)  # what is logged is in its history
     trainer.run = run
     trainer.train()
     history = trainer.state.log_history

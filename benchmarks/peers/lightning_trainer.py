@@ -11,7 +11,7 @@ from lightning.pytorch.loggers.logger import DummyLogger
 from torch import Tensor
 
 from benchmarks.peers.run import Rows, Run, Trained, loader_of, validation_of
-from benchmarks.workloads import CLIP_NORM, KEEP_BEST, LOG_EVERY, optimiser_of, schedule_of
+from benchmarks.workloads import CLIP_NORM, KEEP_BEST, optimiser_of, schedule_of
 
 
 class Module(LightningModule):
@@ -66,7 +66,7 @@ def train(run: Run) -> Trained:
         max_epochs=1,
         accumulate_grad_batches=run.accumulation,
         gradient_clip_val=CLIP_NORM,
-        log_every_n_steps=LOG_EVERY,
+        log_every_n_steps=run.log_every,
         # counted in batches
         val_check_interval=run.workload.evaluate_every if run.features else None,
         limit_val_batches=None if run.features else 0,

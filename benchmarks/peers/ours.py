@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from torch import Tensor
 
 from benchmarks.peers.run import Run, Trained
@@ -11,19 +9,18 @@ from benchmarks.workloads import (
     BETAS,
     CLIP_NORM,
     KEEP_BEST,
-    LOG_EVERY,
     SEED,
     WARMUP,
     WEIGHT_DECAY,
     Workload,
 )
 from infra.folder import FolderStore
-from training_core.checkpoint import Checkpoints
+from training_core.checkpoints import Checkpoints
 from training_core.examples import Examples
 from training_core.loop import Trainer
-from training_core.parallel import choose_device, choose_strategy
+from training_core.parallel.choose import choose_device, choose_strategy
+from training_core.parallel.strategy import Strategy
 from training_core.settings import TrainingSettings
-from training_core.task import Task
 
 
 class MeasuredTask:
@@ -43,7 +40,6 @@ def settings_of(run: Run, *, strategy: str = "auto") -> TrainingSettings:
     """Return the recipe as settings of ours."""
     return TrainingSettings.model_validate(
         {
-            # the rounding goes up: a step more would be a step too many
             "epochs": run.steps * run.step_size / len(run.workload.inputs),
             "batch_size": run.step_size,
             "accumulation": run.accumulation,
@@ -52,7 +48,7 @@ def settings_of(run: Run, *, strategy: str = "auto") -> TrainingSettings:
             "device": "cpu",
             "precision": "fp32",
             "seed": SEED,
-            "log_every": LOG_EVERY,
+            "log_every": run.log_every,
             "evaluate_every": run.workload.evaluate_every if run.features else run.steps,
             "optimiser": {
                 "lr": run.workload.lr,
@@ -67,17 +63,23 @@ def settings_of(run: Run, *, strategy: str = "auto") -> TrainingSettings:
     )
 
 
-def trainer_of(run: Run, *, strategy: str = "auto") -> Trainer:
-    """Return our trainer, ready to fit."""
+def trainer_of(run: Run, *, strategy: str = "auto", processes: Strategy | None = None) -> Trainer:
+    """Return our trainer, ready to fit.
+
+    Args:
+        run: What to train.
+        strategy: Its name in the settings.
+        processes: The strategy itself, where it does not follow from settings and environment.
+    """
     workload = run.workload
     settings = settings_of(run, strategy=strategy)
     return Trainer(
-        task=cast(Task, MeasuredTask(workload)),
+        task=MeasuredTask(workload),
         model=run.model,
         train=Examples({"inputs": workload.inputs}, workload.target),
         validation=Examples({"inputs": workload.validation[0]}, workload.validation[1]),
         settings=settings,
-        strategy=choose_strategy(choose_device("cpu")),
+        strategy=processes or choose_strategy(choose_device("cpu"), settings),
         checkpoints=Checkpoints(FolderStore(run.folder), "run") if run.features else None,
     )
 

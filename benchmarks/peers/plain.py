@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from benchmarks.peers.run import Run, Trained, loader_of
-from benchmarks.workloads import CLIP_NORM, LOG_EVERY, optimiser_of, schedule_of
+from benchmarks.workloads import CLIP_NORM, optimiser_of, schedule_of
 
 
 def train(run: Run) -> Trained:
@@ -24,7 +24,7 @@ def train(run: Run) -> Trained:
         schedule.step()
         optimiser.zero_grad(set_to_none=True)
         total += loss.detach()
-        if step % LOG_EVERY == 0:
-            trained.losses.append(total.item() / LOG_EVERY)
+        if step % run.log_every == 0:
+            trained.losses.append(total.item() / run.log_every)
             total.zero_()
     return trained

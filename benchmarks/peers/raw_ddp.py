@@ -9,12 +9,13 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from benchmarks.peers.run import Run, Trained, loader_of
-from benchmarks.workloads import CLIP_NORM, LOG_EVERY, optimiser_of, schedule_of
+from benchmarks.workloads import CLIP_NORM, optimiser_of, schedule_of
 
 
 def train(run: Run) -> Trained:
-    """Train on every rank."""
-    model, loss_of = DistributedDataParallel(run.model), run.workload.mean_loss
+    """Train on every rank; alone, without the wrapper."""
+    alone, loss_of = run.world_size == 1, run.workload.mean_loss
+    model = run.model if alone else DistributedDataParallel(run.model)
     optimiser = optimiser_of(model, run.workload.lr)
     schedule = schedule_of(optimiser, run.steps)
     trained, total = Trained(), torch.zeros(())
@@ -24,7 +25,7 @@ def train(run: Run) -> Trained:
         for part in range(run.accumulation):
             inputs, target = next(batches)
             last = part == run.accumulation - 1
-            with nullcontext() if last else model.no_sync():
+            with nullcontext() if last or alone else model.no_sync():
                 loss = loss_of(model(inputs), target) / run.accumulation
                 loss.backward()
             total += loss.detach()
@@ -32,7 +33,7 @@ def train(run: Run) -> Trained:
         optimiser.step()
         schedule.step()
         optimiser.zero_grad(set_to_none=True)
-        if step % LOG_EVERY == 0:
-            trained.losses.append(total.item() / LOG_EVERY)
+        if step % run.log_every == 0:
+            trained.losses.append(total.item() / run.log_every)
             total.zero_()
     return trained

@@ -9,7 +9,8 @@ from pathlib import Path
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from benchmarks.workloads import KEEP_BEST, Network, Workload
+from benchmarks.networks import Network
+from benchmarks.workloads import KEEP_BEST, Workload
 
 Rows = tuple[Tensor, Tensor]
 
@@ -24,6 +25,7 @@ class Run:
         rank, world_size: Of this process.
         accumulation: Microbatches of `workload.batch_size` a step, on each rank.
         features: Whether to evaluate and to keep the best checkpoints.
+        log_every: Steps between two looks at the loss.
     """
 
     workload: Workload
@@ -33,6 +35,7 @@ class Run:
     world_size: int = 1
     accumulation: int = 1
     features: bool = True
+    log_every: int = 50
 
     @property
     def steps(self) -> int:

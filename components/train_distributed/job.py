@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -14,6 +13,12 @@ from components.common.layout import fetch_object, home, project_store, tracking
 from components.common.project import open_project
 from components.common.records import threads_of
 from components.common.watchdog import end_with_parent
+from components.train_distributed.progress import Progress
+from components.train_distributed.tracker import Tracker
+
+# A file whose appearance means that this machine will be taken away (a spot notice, written by
+# whatever watches the provider's metadata service).
+NOTICE = "EVERTRAIN_STOP_FILE"
 
 
 def checkpoint_prefix(run_key: str) -> str:
@@ -28,21 +33,22 @@ def train(
     overrides: list[str],
     run_key: str,
     splits: dict[str, Any],
-    progress: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
 ) -> dict[str, Any]:
     """Train to the end and return what happened, as plain data (the same on every rank).
 
     Raises:
         TrainingFailed: It diverged.
-        OutsideError: The store or MLflow failed; checkpoints are kept.
+        OutsideError: The store failed; checkpoints are kept.
+        KeyboardInterrupt: It was asked to stop, and has saved.
     """
     import pandas as pd
     import torch
 
-    from training_core.checkpoint import Checkpoints
+    from training_core.checkpoints.catalogue import Checkpoints
+    from training_core.determinism import seed_everything
     from training_core.examples import Examples
-    from training_core.loop import Trainer, seed_everything
-    from training_core.parallel import choose_device, choose_strategy
+    from training_core.loop import Trainer
+    from training_core.parallel.choose import choose_device, choose_strategy
 
     end_with_parent()
     opened = open_project(project, overrides=overrides)
@@ -55,15 +61,11 @@ def train(
 
     train_rows = rows("train")
     preprocessor = task.preprocessor().fit(train_rows)
-    strategy = choose_strategy(choose_device(settings.device))
+    strategy = choose_strategy(choose_device(settings.device), settings)
     seed_everything(settings.seed)
     model = task.build_model(preprocessor)
-    stop = _StopRequest()
-    tracker = (
-        _Tracker(opened.settings.name, tracking_uri(opened), opened, run_key)
-        if strategy.rank == 0
-        else None
-    )
+    stop = StopRequest()
+    tracker = Tracker.open(opened, uri=tracking_uri(opened), run_key=run_key, rank=strategy.rank)
     checkpoints = Checkpoints(objects, checkpoint_prefix(run_key))
     trainer = Trainer(
         task=task,
@@ -73,38 +75,19 @@ def train(
         settings=settings,
         strategy=strategy,
         checkpoints=checkpoints,
-        on_point=lambda p: progress(
-            f"step {p.step}/{trainer.total_steps}  loss {p.loss:.4f}  lr {p.lr:.2g}  "
-            f"gradient {p.gradient_norm:.2f}  {p.samples_per_second:,.0f} samples/s"
-        ),
-        on_evaluation=lambda step, m: progress(f"step {step}  validation loss {m['loss']:.4f}"),
         should_stop=stop,
     )
-    try:
-        outcome = trainer.fit()
-        if stop.asked:
-            raise KeyboardInterrupt
-        if tracker is not None:
-            tracker.send(outcome, settings.model_dump(mode="json"))
-    finally:
-        strategy.close()
-    return {
-        "preprocessor": preprocessor.state_dict(),
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "processes": strategy.world_size,
-        "device": strategy.device.type,
-        "precision": trainer.precision.name,
-        "checkpoints": [m.step for m in checkpoints.manifests()],
-        "damaged": checkpoints.damaged,
-        "outcome": asdict(outcome),
-    }
+    progress = Progress.open(total_steps=trainer.total_steps, rank=strategy.rank)
+    trainer.on_point = lambda point: (progress.point(point), tracker.point(point))
+    return {}
 
 
-class _StopRequest:
-    """SIGTERM asks the loop to save and end; a second one ends at once."""
+class StopRequest:
+    """SIGTERM or a notice asks the loop to save and end; a second signal ends at once."""
 
     def __init__(self) -> None:
         self.asked = False
+        self._notice = Path(os.environ[NOTICE]) if os.environ.get(NOTICE) else None
         signal.signal(signal.SIGTERM, self._ask)
         signal.signal(signal.SIGINT, self._ask)
 
@@ -114,48 +97,6 @@ class _StopRequest:
         self.asked = True
 
     def __call__(self) -> bool:
+        if self._notice is not None and not self.asked and self._notice.exists():
+            self.asked = True
         return self.asked
-
-
-class _Tracker:
-    """Sends the whole training to MLflow, in batches, when it has ended.
-
-    Training never waits for MLflow: the checkpoints are the work, and if MLflow is away now the
-    same command sends the metrics again, without training again.
-    """
-
-    def __init__(self, name: str, uri: str, project: Any, run_key: str) -> None:
-        self.name, self.uri, self.run_key = name, uri, run_key
-        self.experiment = project.settings.tracking.experiment or project.settings.name
-
-    def send(self, outcome: Any, parameters: dict[str, Any]) -> None:
-        from infra.tracking import Tracking
-
-        tracking = Tracking(uri=self.uri, experiment=self.experiment)
-        run = tracking.open_run(
-            key=self.run_key,
-            name=f"{self.name} {self.run_key[:8]}",
-            tags={"evertrain.run": os.environ.get("EVERTRAIN_RUN_ID", "")},
-        )
-        tracking.log_params(run, _flat(parameters, "training"))
-        rows = [
-            (name, value, point.step)
-            for point in outcome.curve
-            for name, value in asdict(point).items()
-            if name != "step"
-        ]
-        rows += [
-            (f"validation_{name}", value, step)
-            for step, values in outcome.evaluations
-            for name, value in values.items()
-        ]
-        tracking.log_metrics(run, rows)
-        tracking.finish(run, "FINISHED")
-
-
-def _flat(values: dict[str, Any], prefix: str) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        name = f"{prefix}.{key}"
-        flat |= _flat(value, name) if isinstance(value, dict) else {name: value}
-    return flat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
@@ -101,6 +102,8 @@ def test_what_is_missing_is_said_to_be(store: ObjectStore, tmp_path: Path) -> No
         with pytest.raises(ObjectMissing, match=key):
             store.get(key)
         with pytest.raises(ObjectMissing, match=key):
+            list(store.pieces(key))
+        with pytest.raises(ObjectMissing, match=key):
             store.get_file(key, tmp_path / "target")
         store.delete(key)
     assert not (tmp_path / "target").exists()
@@ -151,6 +154,7 @@ def test_a_key_that_leaves_the_store_or_has_two_spellings_is_refused(
         lambda: store.put_file(key, tmp_path / "source"),
         lambda: store.create(key, b"x"),
         lambda: store.get(key),
+        lambda: list(store.pieces(key)),
         lambda: store.get_file(key, tmp_path / "target"),
         lambda: store.info(key),
         lambda: store.delete(key),
@@ -181,6 +185,37 @@ def test_a_big_file_goes_there_and_back_in_parts(store: ObjectStore, tmp_path: P
     store.get_file("big", tmp_path / "target")
     got = hashlib.sha256((tmp_path / "target").read_bytes()).hexdigest()
     assert got == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("size", [0, 1, 5_000_000, 34 * 1024 * 1024 + 17])
+def test_memory_of_any_size_is_written_as_it_is_and_read_back_in_pieces(
+    store: ObjectStore, size: int
+) -> None:
+    whole = bytearray(random.Random(7).randbytes(size + 10))
+    store.put("big", memoryview(whole)[3 : 3 + size])  # a view into the middle of something
+    info = store.info("big")
+    assert info is not None
+    assert info.size == size
+    pieces = list(store.pieces("big"))
+    assert b"".join(pieces) == whole[3 : 3 + size]
+    assert max(map(len, pieces), default=0) <= 16 * 1024 * 1024
+    if isinstance(store, S3Store):
+        assert info.version.endswith("-3") == (size > 32 * 1024 * 1024)  # sent in three parts
+
+
+def test_pieces_of_what_is_missing_are_not_pieces_of_nothing(store: ObjectStore) -> None:
+    with pytest.raises(ObjectMissing, match="there is no nowhere"):
+        list(store.pieces("nowhere"))
+
+
+def test_pieces_of_two_objects_are_never_mixed(store: ObjectStore) -> None:
+    store.put("big", b"1" * (20 * 1024 * 1024))
+    pieces = store.pieces("big")
+    seen = next(pieces)
+    store.put("big", b"2" * (20 * 1024 * 1024))
+    with contextlib.suppress(OutsideError):
+        seen += b"".join(pieces)
+    assert set(seen) == {ord("1")}
 
 
 def test_a_file_that_cannot_be_read_or_placed_is_an_outside_error(

@@ -1,153 +1,217 @@
-"""Kill `evertrain run` in each of its steps; the same command again must finish the work.
+"""Kill trainings at random moments; what goes on must end as if nothing had happened.
 
-    python -m tests.proofs.kills        # once in each step
-    python -m tests.proofs.kills 30     # thirty kills, the steps in turn, at other moments
+    python -m tests.proofs.kills          # 200 kills
+    python -m tests.proofs.kills 20
 
-Only the command is killed (SIGKILL, so it can tell nobody): its steps have to notice by themselves.
-The last line of stdout is one JSON object. `finished` counts the kills after which the same command
-reached a decision; `half_made` what was left half made: versions without an entry in the promotion
-log or with two, versions that cannot be used, a log with a hole, aliases that say something else.
+Half of the trainings keep their number of processes; the others change it at every start, 1, 2, 4,
+1, …, every other one of them with `deterministic: topology`. Half of the kills wait for a
+checkpoint that is being written. One rank or all of them get a SIGKILL.
+
+The last line of stdout is one JSON object: `runs` trainings finished after `kills` kills,
+`inside_writes` of which left a checkpoint without its manifest; `promised` runs had to end with the
+weights of an undisturbed run, bit for bit, and with its curve, and `identical` did; `samples_lost`
+and `samples_repeated` count samples that an epoch of what counts in the end lacks or holds twice.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import random
-import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from itertools import cycle, repeat
 from pathlib import Path
+from typing import Any
 
-from components.common.champion import PromotionLog, champion_and_previous
-from components.common.layout import project_store, tracking_uri
-from components.common.project import open_project
-from components.common.records import STEPS
-from infra.errors import OutsideError
-from infra.registry import Registry
-from tests.small_project.command import (
-    REPOSITORY,
-    Ended,
-    command,
-    environment,
-    evertrain,
-    make_project,
-)
+from tests.proofs.storm import EPOCHS, SAMPLES, Attempt, run, steps_seen
 
-_PATIENCE = 600  # seconds until a step is reached
+_KILLS_A_RUN = 10
+_PATIENCE = 120.0  # seconds that an undisturbed attempt may take
+_REPOSITORY = Path(__file__).parents[2]
+_CONTEXT = multiprocessing.get_context("forkserver")  # torch is imported once
 
 
-def kill_in(project: Path, step: str, *settings: str, delay: float = 0.0) -> str:
-    """Start a run and kill it when a step has begun; return its id, or "" if it ended before.
+class Storm:
+    """Trainings in a folder, and what became of them."""
 
-    Args:
-        project: The project's folder.
-        step: Killed once this step's record is there.
-        settings: As for `--set`.
-        delay: Seconds between the record and the kill.
-    """
-    runs = project / ".evertrain" / "store" / "runs"
-    before = set(runs.iterdir()) if runs.exists() else set()
-    process = subprocess.Popen(
-        command(*_run_words(project, settings)), cwd="/", env=environment(),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        until = time.monotonic() + _PATIENCE
-        while time.monotonic() < until and process.poll() is None:
-            started = list(set(runs.iterdir()) - before) if runs.exists() else []
-            if started and (started[0] / f"{step}.json").exists():
-                time.sleep(delay)
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                return started[0].name
-            time.sleep(0.02)
-    finally:
-        process.kill()
-        process.wait()
-    return ""
+    def __init__(self, folder: Path, *, seed: int = 0) -> None:
+        self.folder = folder
+        self.random = random.Random(seed)
+        self.references: dict[tuple[str, int], dict[str, Any]] = {}
+        self.figures = dict.fromkeys(
+            ("runs", "kills", "inside_writes", "promised", "identical", "samples_lost",
+             "samples_repeated"), 0
+        )  # fmt: skip
 
-
-def run_again(project: Path, *settings: str) -> Ended:
-    """The same command, to its end."""
-    return evertrain(*_run_words(project, settings), timeout=_PATIENCE)
-
-
-def _run_words(project: Path, settings: tuple[str, ...]) -> list[str]:
-    return ["run", str(project), "--json", *(w for s in settings for w in ("--set", s))]
-
-
-def decided(ended: Ended) -> bool:
-    """Whether a command came to a decision, or found that the killed one had."""
-    return ended.code == 0 and ended.json["status"] in ("finished", "nothing_new")
-
-
-def half_made(folder: Path) -> list[str]:
-    """What is not whole in the registry and in the promotion log, in words."""
-    project = open_project(folder)
-    registry = Registry(uri=tracking_uri(project), experiment=project.settings.name)
-    try:
-        entries = PromotionLog(project_store(project)).entries()
-    except OutsideError as error:
-        return [error.what]
-    found = []
-    promoted = Counter(e.version for e in entries if e.action == "promote")
-    versions = {v["version"]: v["status"] for v in registry.versions(project.settings.name)}
-    for version in sorted(promoted.keys() | versions.keys()):
-        if versions.get(version) != "READY":
-            found.append(f"version {version} is {versions.get(version, 'not there')}")
-        if promoted[version] != 1:
-            found.append(f"version {version} has {promoted[version]} entries in the log")
-    said = dict(zip(("champion", "previous"), champion_and_previous(entries), strict=True))
-    said = {alias: version for alias, version in said.items() if version}
-    if registry.aliases(project.settings.name) != said:
-        found.append(f"the aliases are {registry.aliases(project.settings.name)}, not {said}")
-    return found
-
-
-def prove(count: int, folder: Path) -> dict[str, int]:
-    """Kill `count` runs, each with a training of its own; return the figures."""
-    project = make_project(folder, 1, 2)
-    figures = {"runs": 0, "finished": 0, "half_made": 0}
-    for number in range(count):
-        step = STEPS[number % len(STEPS)]
-        delay = 0.0 if number < len(STEPS) else random.Random(number).uniform(0, 4)
-        setting = f"training.seed={number + 1}"
-        began = time.monotonic()
-        killed = kill_in(project, step, setting, delay=delay)
-        ended = run_again(project, setting)
-        faults = half_made(project)
-        figures["runs"] += 1
-        figures["finished"] += bool(killed) and decided(ended)
-        figures["half_made"] += len(faults)
-        outcome = ended.json["status"] if decided(ended) else f"code {ended.code}: {ended.err}"
+    def training(self, number: int, *, kills: int) -> None:
+        """Train once, killed up to `kills` times on the way."""
+        folder = self.folder / f"run-{number}"
+        folder.mkdir()
+        changing, topology = number % 2 == 1, number % 4 == 1
+        deterministic = "topology" if topology else "ranks"
+        ranks: Iterator[int] = cycle((1, 2, 4)) if changing else repeat(1 + number // 2 % 2)
+        began, attempt = time.monotonic(), 0
+        while not (folder / "final.json").exists():
+            world_size = next(ranks)
+            limit = self._moment() if attempt < kills else None
+            self._attempt(folder, attempt, world_size, deterministic, limit)
+            attempt += 1
+            if attempt > kills + 5:
+                words = max(folder.glob("words-*"), key=lambda file: file.stat().st_mtime)
+                raise AssertionError(f"{folder} does not come to its end:\n{words.read_text()}")
+        final = json.loads((folder / "final.json").read_text())
+        self.figures["runs"] += 1
+        lost, repeated = self._samples(folder)
+        self.figures["samples_lost"] += lost
+        self.figures["samples_repeated"] += repeated
+        words = ""
+        if topology or not changing:
+            same = final == self._reference(deterministic, 1 if changing else world_size)
+            self.figures["promised"] += 1
+            self.figures["identical"] += same
+            words = ", identical" if same else ", NOT IDENTICAL"
         print(
-            f"{number + 1}/{count}  killed in {step} ({killed or 'it had ended before'}): "
-            f"{outcome}, {time.monotonic() - began:.0f} s" + "".join(f"\n  {f}" for f in faults),
+            f"run {number}: {attempt} attempts on {'1, 2, 4, …' if changing else world_size} "
+            f"processes ({deterministic}): lost {lost}, repeated {repeated}{words}, "
+            f"{time.monotonic() - began:.0f} s",
             file=sys.stderr, flush=True,
         )  # fmt: skip
-    return figures
+
+    def _moment(self) -> tuple[bool, float]:
+        """When to kill: (wait for a checkpoint that is being written, seconds)."""
+        inside = self.random.random() < 0.5
+        return inside, self.random.uniform(0, 0.02 if inside else 1.0)
+
+    def _attempt(
+        self, folder: Path, number: int, world_size: int, deterministic: str,
+        limit: tuple[bool, float] | None,
+    ) -> None:  # fmt: skip
+        """Start all ranks; let them end, or kill one or all of them."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        processes = [
+            _CONTEXT.Process(
+                target=run, args=(Attempt(folder, number, r, world_size, port, deterministic),)
+            )
+            for r in range(world_size)
+        ]
+        for process in processes:
+            process.start()
+        until = time.monotonic() + _PATIENCE
+        try:
+            if limit is not None:
+                self._strike(folder, processes, *limit, until)
+            for process in processes:
+                process.join(max(0.0, until - time.monotonic()))
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+
+    def _strike(
+        self, folder: Path, processes: list[Any], inside: bool, seconds: float, until: float
+    ) -> None:
+        if inside:
+            while time.monotonic() < until and not _unfinished(folder):
+                if not any(p.is_alive() for p in processes):
+                    return
+                time.sleep(0.0005)
+        time.sleep(seconds)
+        one = self.random.random() < 0.5
+        victims = [self.random.choice(processes)] if one else processes
+        alive = [p for p in victims if p.is_alive()]
+        for process in alive:
+            process.kill()
+        if alive:
+            for process in alive:
+                process.join()
+            self.figures["kills"] += 1
+            self.figures["inside_writes"] += bool(_unfinished(folder))
+
+    def _reference(self, deterministic: str, world_size: int) -> dict[str, Any]:
+        """What an undisturbed run ends with."""
+        key = (deterministic, world_size)
+        if key not in self.references:
+            folder = self.folder / f"undisturbed-{deterministic}-{world_size}"
+            folder.mkdir()
+            self._attempt(folder, 0, world_size, deterministic, None)
+            self.references[key] = json.loads((folder / "final.json").read_text())
+        return self.references[key]
+
+    def _samples(self, folder: Path) -> tuple[int, int]:
+        """Count samples lost and repeated over the epochs, in the steps that count in the end.
+
+        An attempt begins at its checkpoint: what earlier attempts did from that step on has gone
+        with them.
+        """
+        counted: dict[int, list[int]] = {}
+        files = sorted(folder.glob("seen-*"))
+        for attempt in sorted({file.name.split("-")[1] for file in files}):
+            notes = [n for file in files if f"-{attempt}-" in file.name for n in steps_seen(file)]
+            first = min((step for step, _ in notes), default=None)
+            if first is not None:
+                counted = {step: rows for step, rows in counted.items() if step < first}
+            for step, rows in notes:
+                counted.setdefault(step, []).extend(rows)
+        a_step = -(-SAMPLES // 32)
+        lost = repeated = 0
+        for epoch in range(EPOCHS):
+            steps = range(epoch * a_step, (epoch + 1) * a_step)
+            seen = Counter(row for step in steps for row in counted.get(step, []))
+            lost += SAMPLES - len(seen)
+            repeated += sum(count - 1 for count in seen.values())
+        return lost, repeated
+
+
+def _unfinished(folder: Path) -> list[Path]:
+    """Folders of checkpoints that hold something, but no manifest yet."""
+    return [
+        place
+        for place in (folder / "store" / "run").glob("*")
+        if place.is_dir() and not (place / "manifest.json").exists() and any(place.iterdir())
+    ]
+
+
+def prove(kills: int, folder: Path) -> dict[str, int]:
+    """Train until `kills` kills have been survived; return the figures."""
+    _CONTEXT.set_forkserver_preload(["tests.proofs.storm"])
+    storm, number = Storm(folder), 0
+    while (left := kills - storm.figures["kills"]) > 0:
+        storm.training(number, kills=min(left, _KILLS_A_RUN))
+        number += 1
+    return storm.figures
+
+
+def holds(figures: dict[str, int]) -> bool:
+    """Whether the promises were kept."""
+    return (
+        figures["identical"] == figures["promised"]
+        and not figures["samples_lost"]
+        and not figures["samples_repeated"]
+    )
 
 
 def main() -> int:
-    """Print the figures; 0 if every kill was mended."""
-    parser = argparse.ArgumentParser(description="Kill runs and prove that nothing is lost.")
-    parser.add_argument("number", nargs="?", type=int, default=len(STEPS), metavar="N")
-    parser.add_argument("--count", type=int, help="the same as N")
+    """Print the figures; 0 if the promises were kept."""
+    parser = argparse.ArgumentParser(description="Kill trainings and prove that nothing is lost.")
+    parser.add_argument("number", nargs="?", type=int, default=200, metavar="N")
     arguments = parser.parse_args()
-    count = arguments.count or arguments.number
     with tempfile.TemporaryDirectory(prefix="kills-", ignore_cleanup_errors=True) as folder:
-        figures = prove(count, Path(folder, "project"))
+        figures = prove(arguments.number, Path(folder))
     commit = subprocess.run(
-        ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"],
+        ["git", "-C", str(_REPOSITORY), "rev-parse", "HEAD"],
         capture_output=True, text=True, check=False,
     ).stdout.strip()  # fmt: skip
     said = {"name": "kills", "figures": figures, "spread": {}, "commit": commit}
     print(json.dumps(said), flush=True)
-    return 0 if figures["finished"] == figures["runs"] and not figures["half_made"] else 1
+    return 0 if holds(figures) else 1
 
 
 if __name__ == "__main__":

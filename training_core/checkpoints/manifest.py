@@ -98,6 +98,8 @@ class Manifest:
         """
         content = from_json(data)
         try:
+            if to_json(content) != data:  # 1e-3 and 1E-3 are one number, but not the same bytes
+                raise ValueError("it is not as it was written")
             seal = content.pop("sha256")
             if seal != _seal(content):
                 raise ValueError("its sha256 is another")
@@ -169,7 +171,8 @@ def _check(name: str, tensor: StoredTensor, shards: dict[str, Shard]) -> None:
             offset >= 0 and size >= 0 and offset + size <= whole
             for offset, size, whole in zip(chunk.offsets, chunk.sizes, tensor.size, strict=True)
         )
-        if not inside or chunk.start < 0 or last_byte > shards[chunk.shard].size:
+        fits = chunk.start >= 0 and last_byte <= shards[chunk.shard].size
+        if not inside or not fits or chunk.start % width:
             raise ValueError(f"a chunk of {name} lies outside its shard or tensor")
     if filled != math.prod(tensor.size):
         raise ValueError(f"the chunks of {name} do not fill it")

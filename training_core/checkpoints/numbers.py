@@ -21,7 +21,9 @@ def to_json(value: Any) -> bytes:
     Raises:
         TypeError: Something else is in it.
     """
-    return json.dumps(_marked(value), sort_keys=True, allow_nan=False).encode()
+    return json.dumps(
+        _marked(value), sort_keys=True, allow_nan=False, separators=(",", ":")
+    ).encode()
 
 
 def from_json(data: bytes) -> Any:

@@ -16,13 +16,19 @@ from torch import Tensor
 
 Integers = NDArray[np.int64]
 
+_PHASES = 4_096
+
 
 def order(*, seed: int, epoch: int, count: int) -> Tensor:
     """Return the order of an epoch's samples: int64 [count], the same on every rank."""
+    return permutation(seed=seed, epoch=epoch, count=count).long()
+
+
+def permutation(*, seed: int, epoch: int, count: int) -> Tensor:
+    """Return `order` as int32 where that can hold it: drawn in half the time, from less memory."""
     generator = torch.Generator().manual_seed((seed * 1_000_003 + epoch) % 2**63)
-    # int32 draws the same permutation as int64 in half the time: it fits the caches better
     dtype = torch.int32 if count < 2**31 else torch.int64
-    return torch.randperm(count, generator=generator, dtype=dtype).long()
+    return torch.randperm(count, generator=generator, dtype=dtype)
 
 
 def steps_in(*, samples: int, count: int, batch_size: int) -> int:
@@ -101,7 +107,7 @@ class Interleaving:
         lengths: Samples of each shard; a shard may be empty.
         seed: Of the order.
         epoch: Counted from 0.
-        window: Samples evaluated at once; does not change the order materially but is part of it.
+        window: Samples evaluated at once; the order does not depend on it.
     """
 
     def __init__(
@@ -110,8 +116,8 @@ class Interleaving:
         self._lengths = np.asarray(lengths, dtype=np.int64)
         self._windows = max(1, -(-int(self._lengths.sum()) // window))
         random = _generator(seed, epoch, len(lengths))
-        drawn = torch.randint(self._windows * 4_096, (len(lengths),), generator=random)
-        self._phases: Integers = drawn.numpy()
+        drawn = torch.randint(_PHASES, (len(lengths),), generator=random)
+        self._phases: Integers = drawn.numpy()  # in units of 1 / _PHASES
         self._number = -1
         self._shards: Integers = np.empty(0, np.int64)
         self._places: Integers = np.empty(0, np.int64)
@@ -141,8 +147,8 @@ class Interleaving:
 
     def _taken(self, number: int) -> Integers:
         """Samples of each shard before a window."""
-        scale = 4_096  # finer phases than windows, in exact integers
-        taken: Integers = (number * scale * self._lengths + self._phases) // (self._windows * scale)
+        shares = number * _PHASES * self._lengths + self._windows * self._phases
+        taken: Integers = shares // (self._windows * _PHASES)
         return taken
 
     def _start(self, number: int) -> int:
@@ -159,9 +165,9 @@ class Interleaving:
         shards = np.repeat(np.arange(len(counts)), counts)
         within = np.arange(len(shards)) - np.repeat(np.cumsum(counts) - counts, counts)
         places = within + taken[shards]
-        phases = self._phases / (self._windows * 4_096)
-        # correctly rounded division and a stable sort: the same everywhere
-        sequence = np.argsort((places + 1 - phases[shards]) / self._lengths[shards], kind="stable")
+        # an exact numerator, a correctly rounded division, a stable sort: the same everywhere
+        keys = (places + 1 - (self._phases / _PHASES)[shards]) / self._lengths[shards]
+        sequence = np.argsort(keys, kind="stable")
         self._shards, self._places = shards[sequence], places[sequence]
         self._number = number
 

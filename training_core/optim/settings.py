@@ -44,7 +44,9 @@ class ScheduleSettings(Settings):
     shape: Literal[
         "constant", "linear", "cosine", "step", "one_cycle", "triangular", "triangular2",
         "inverse_sqrt", "plateau",
-    ] = Field("cosine", description="How the rate goes from its peak to `final` by the last step.")  # fmt: skip
+    ] = Field(
+        "cosine", description="How the rate goes from its peak to `final` by the last step."
+    )  # fmt: skip
     warmup: float = Field(
         0.05,
         ge=0,
@@ -76,7 +78,5 @@ class ScheduleSettings(Settings):
     def _milestones_rise(self) -> Self:
         bounds = (0.0, *self.milestones, 1.0)
         if not all(a < b for a, b in pairwise(bounds)):
-            raise ValueError(
-                f"milestones must rise, between 0 and 1, not {list(self.milestones)}"
-            )
+            raise ValueError(f"milestones must rise, between 0 and 1, not {list(self.milestones)}")
         return self

@@ -38,6 +38,9 @@ class SingleProcess:
         """There is only this process."""
 
     def gradient_norm(self, gradients: list[Tensor]) -> Tensor:
+        if len(gradients) == 1:  # get_total_norm would sort it by device first: 30 µs
+            norm: Tensor = torch.linalg.vector_norm(gradients[0])
+            return norm
         return torch.nn.utils.get_total_norm(gradients)
 
     def synchronise_statistics(self) -> None:

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
 from training_core.errors import TrainingFailed
-from training_core.outcome import Point
+from training_core.outcome import Point, Rollback
 from training_core.stopping.settings import RecoverySettings
 
 _REMEMBERED = 10  # intervals: of the median, and of the diagnosis
@@ -54,8 +55,13 @@ class Divergence:
         self.max_skipped = max_skipped
         self.precision = precision
         self.lr_scale = 1.0
-        self.rollbacks: list[dict[str, Any]] = []
-        self._start()
+        self.rollbacks: list[Rollback] = []
+        self.last_clean = 0
+        self._step = 0  # of the last interval
+        self._skipped = self._skipped_when_clean = 0  # totals at that step, and at `last_clean`
+        self._first: float | None = None  # loss of the first clean interval
+        self._losses: list[float] = []  # of the last clean intervals
+        self._seen: list[str] = []  # the last intervals in words
 
     def judge(self, point: Point) -> str:
         """Judge a log interval; return why training has diverged, or nothing.
@@ -90,7 +96,7 @@ class Divergence:
 
     def rewind(
         self, state: Mapping[str, Any] | None, *, step: int, to_step: int, reason: str
-    ) -> dict[str, Any]:
+    ) -> Rollback:
         """Go back to a checkpoint's state in the same process; return the rollback.
 
         What was seen goes back; what was done about it stays, and the rate falls.
@@ -102,13 +108,12 @@ class Divergence:
             reason: As `judge` said.
         """
         if state is None:
-            self._start()
+            self._forget()
         else:
             self._load_seen(state)
         self.lr_scale *= self.settings.lr_factor
-        rollback = {"step": step, "to_step": to_step, "reason": reason, "lr_factor": self.lr_scale}
-        self.rollbacks.append(rollback)
-        return rollback
+        self.rollbacks.append(Rollback(step, to_step, reason, self.lr_scale))
+        return self.rollbacks[-1]
 
     def failure(self, reason: str) -> TrainingFailed:
         """Return the error of a training that cannot be mended, with what was seen and done."""
@@ -116,9 +121,9 @@ class Divergence:
         lines += [f"  {line}" for line in self._seen] or ["  no log interval was complete"]
         lines += ["", "what was done:"]
         lines += [
-            f"  step {r['step']}: {r['reason']}; back to step {r['to_step']}, learning rate × "
-            f"{r['lr_factor']:g} of its schedule"
-            for r in self.rollbacks
+            f"  step {each.step}: {each.reason}; back to step {each.to_step}, learning rate × "
+            f"{each.lr_factor:g} of its schedule"
+            for each in self.rollbacks
         ] or [f"  nothing: {self._why_nothing()}"]
         lines += ["", f"precision: {self.precision}"] if self.precision else []
         return TrainingFailed("\n".join(lines), hint=self._hint(reason))
@@ -134,14 +139,14 @@ class Divergence:
             "losses": list(self._losses),
             "seen": list(self._seen),
             "lr_scale": self.lr_scale,
-            "rollbacks": [dict(rollback) for rollback in self.rollbacks],
+            "rollbacks": [asdict(rollback) for rollback in self.rollbacks],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state, in a new process."""
         self._load_seen(state)
         self.lr_scale = state["lr_scale"]
-        self.rollbacks = [dict(rollback) for rollback in state["rollbacks"]]
+        self.rollbacks = [Rollback(**rollback) for rollback in state["rollbacks"]]
 
     def _reason(self, point: Point, skipped: int) -> str:
         since = point.skipped_steps - self._skipped_when_clean
@@ -184,12 +189,9 @@ class Divergence:
             tries.append("training.recovery.spike: 0 if such losses are healthy here")
         return "; ".join(tries)
 
-    def _start(self) -> None:
-        self.last_clean = 0
-        self._step = self._skipped = self._skipped_when_clean = 0
-        self._first: float | None = None
-        self._losses: list[float] = []  # of the last clean intervals
-        self._seen: list[str] = []  # the last intervals in words
+    def _forget(self) -> None:
+        fresh = Divergence(self.settings, max_skipped=self.max_skipped)
+        self._load_seen(fresh.state_dict())
 
     def _load_seen(self, state: Mapping[str, Any]) -> None:
         self.last_clean, self._first = state["last_clean"], state["first"]

@@ -83,8 +83,9 @@ class StoppingRules:
             )
         if 0 < limits.budget <= self.cost:
             return self._stop(
-                f"budget: {self.cost:.2f} of {limits.budget:g} spent in {self.seconds / 3600:.2f} h "
-                f"(at {limits.price_per_hour:g} an hour for each of {self.processes} processes)"
+                f"budget: {self.cost:.2f} of {limits.budget:g} spent in "
+                f"{self.seconds / 3600:.2f} h (at {limits.price_per_hour:g} an hour for each of "
+                f"{self.processes} processes)"
             )
         return self.reason
 

@@ -67,7 +67,8 @@ class Meter:
         self._marks, self._ready = [], -1
         if not self._sharded:
             self._hooks = [
-                p.register_post_accumulate_grad_hook(self._gradient) for p in self._watched
+                p.register_post_accumulate_grad_hook(self._gradient)  # type: ignore[no-untyped-call]
+                for p in self._watched
             ]
 
     def mark(self, phase: Phase) -> None:
@@ -159,7 +160,7 @@ class _EventClock(_Clock):
         if 0 <= again == len(self._events) - 1:
             event = self._events[again]  # recorded again, it tells the later instant
         else:
-            event = torch.cuda.Event(enable_timing=True)
+            event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
             self._events.append(event)
         event.record()
         return len(self._events) - 1

@@ -1,0 +1,315 @@
+"""What training says of itself: times of a step, memory, FLOPs, updates; points as plain data."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import Tensor, nn
+
+from training_core.examples import Examples
+from training_core.outcome import Point
+from training_core.telemetry.flops import (
+    flops_per_example,
+    peak_flops,
+    published_peak,
+    utilisation,
+)
+from training_core.telemetry.meter import Meter
+from training_core.telemetry.updates import UpdateNorm
+
+CPU = torch.device("cpu")
+TIMES = ["data", "forward", "backward", "optimiser", "communication"]
+
+
+def test_a_point_is_plain_data_and_comes_back_from_it() -> None:
+    full = Point(
+        20, 0.5, 1e-3, 1.25, 4e4, 5120, 0.01, 2, 0.1, 0.2, 0.3, 0.05, 0.02, 0.4, 10**9, 0.3
+    )
+    for point in (full, Point(step=1, loss=0.7, lr=0.1, gradient_norm=2.0, samples_per_second=9.0)):
+        assert Point(**json.loads(json.dumps(asdict(point)))) == point
+
+
+# ---- the meter -----------------------------------------------------------------------------------
+
+
+def test_the_phases_of_the_measured_step_fill_it() -> None:
+    meter = Meter(CPU)
+    began = time.perf_counter()
+    meter.begin()
+    for phase in ("data", "forward", "backward", "forward", "backward", "optimiser"):
+        time.sleep(0.004 if phase == "forward" else 0.002)
+        meter.mark(phase)  # type: ignore[arg-type]
+    meter.end()
+    whole = time.perf_counter() - began
+    read = meter.read()
+    assert list(read) == [f"seconds_{name}" for name in TIMES] + ["checkpoint_stall"]
+    times = [read[f"seconds_{name}"] for name in TIMES]
+    assert all(seconds is not None for seconds in times)
+    assert 6 * 0.002 + 2 * 0.002 <= sum(t or 0.0 for t in times) <= whole
+    assert (read["seconds_forward"] or 0) >= 0.008
+    assert (read["seconds_data"] or 0) >= 0.002
+    assert read["seconds_communication"] == 0
+
+
+def test_an_interval_without_a_whole_measured_step_has_no_times() -> None:
+    meter = Meter(CPU)
+    meter.stalled(0.5)
+    meter.stalled(0.25)
+    nothing = {f"seconds_{name}": None for name in TIMES}
+    assert meter.read() == {**nothing, "checkpoint_stall": 0.75}
+    meter.begin()
+    meter.mark("data")
+    assert meter.measuring
+    assert meter.read() == {**nothing, "checkpoint_stall": 0.0}
+    meter.end()
+    assert not meter.measuring
+    assert meter.read()["seconds_data"] is not None
+    assert meter.read()["seconds_data"] is None
+
+
+def test_hooks_of_a_measured_step_are_gone_after_it() -> None:
+    layer = nn.Linear(3, 1)
+    meter = Meter(CPU, watched=layer.parameters())
+    meter.begin()
+    layer(torch.ones(2, 3)).sum().backward()
+    meter.mark("backward")
+    meter.end()
+    assert not layer.weight._post_accumulate_grad_hooks  # type: ignore[attr-defined]
+    assert (meter.read()["seconds_communication"] or 0) > 0
+
+
+class _WaitingGradient(torch.autograd.Function):
+    """Passes on; the gradient waits for a file, and then a while."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, awaited: Path) -> Tensor:
+        ctx.awaited = awaited
+        return inputs.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        while not ctx.awaited.exists():
+            time.sleep(0.001)
+        time.sleep(0.2)
+        return gradients[0], None
+
+
+def _rank(rank: int, place: Path) -> None:
+    """Rank 1 computes its gradients 0.2 s after those of rank 0 are ready to be exchanged."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{place}/meet", rank=rank, world_size=2)
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1))
+    ready = place / "ready"
+
+    def tell(_: Tensor) -> None:
+        if rank == 0 and meter.measuring and model.require_backward_grad_sync:
+            ready.touch()
+
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(tell)
+    meter = Meter(CPU, watched=model.parameters())
+    for step in range(2):
+        if step == 1:
+            meter.begin()
+        for last in (False, True):
+            with nullcontext() if last else model.no_sync():
+                outputs = model(torch.ones(4, 8))
+                if rank == 1 and step == 1 and last:
+                    outputs = _WaitingGradient.apply(outputs, ready)
+                if meter.measuring:
+                    meter.mark("forward")
+                outputs.sum().backward()
+                if meter.measuring:
+                    meter.mark("backward")
+    meter.end()
+    (place / f"{rank}.json").write_text(json.dumps(meter.read()))
+    dist.destroy_process_group()
+
+
+def test_waiting_for_another_ranks_gradients_is_communication(tmp_path: Path) -> None:
+    mp.start_processes(_rank, args=(tmp_path,), nprocs=2, start_method="spawn")
+    early, late = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
+    assert early["seconds_communication"] > 0.1
+    assert late["seconds_backward"] >= 0.2
+
+
+# ---- FLOPs ---------------------------------------------------------------------------------------
+
+
+class Yes:
+    """The loss of a task whose answer is always yes."""
+
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return nn.functional.binary_cross_entropy_with_logits(outputs, target, reduction="none")
+
+    def metrics(self, outputs: Tensor, target: Tensor) -> dict[str, Tensor]:
+        return {}
+
+
+class Plain(nn.Module):
+    """54 → 128 → 1, with everything that counting must not touch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(54, 128)
+        self.normal = nn.BatchNorm1d(128)
+        self.dropout = nn.Dropout(0.5)
+        self.outer = nn.Linear(128, 1)
+        self.scale = torch.full((128,), 2.0)  # neither parameter nor buffer
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        hidden = self.dropout(self.normal(self.inner(numbers))).relu() * self.scale
+        return self.outer(hidden).squeeze(1)
+
+
+class Looking(Plain):
+    def forward(self, numbers: Tensor) -> Tensor:
+        return super().forward(numbers if numbers.mean() > 0 else -numbers)
+
+
+def plain_examples(count: int = 7) -> Examples:
+    return Examples({"numbers": torch.ones(count, 54)}, torch.ones(count))
+
+
+def test_flops_of_a_small_network_are_those_counted_by_hand() -> None:
+    # forward, gradients of the weights, and, but for the first layer, of the inputs: 2 FLOPs each
+    by_hand = 2 * (54 * 128 * 2 + 128 * 1 * 3)
+    assert flops_per_example(Plain(), Yes(), plain_examples()) == by_hand
+    assert flops_per_example(Plain(), Yes(), plain_examples(64)) == by_hand
+
+
+def test_counting_leaves_no_trace() -> None:
+    model = Plain()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    assert flops_per_example(model, Yes(), plain_examples())
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(p.grad is None for p in model.parameters())
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert model(plain_examples().arrays["numbers"]).shape == (7,)
+
+
+def test_attention_counts_and_a_look_into_a_table_does_not() -> None:
+    class Attending(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(10, 54)
+            self.inner = nn.Linear(54, 54)
+
+        def forward(self, words: Tensor) -> Tensor:
+            heads = self.inner(self.table(words)).view(-1, 1, 9, 6)
+            return nn.functional.scaled_dot_product_attention(heads, heads, heads).sum((1, 2, 3))
+
+    examples = Examples({"words": torch.zeros(5, dtype=torch.int64)}, torch.ones(5))
+    linear, attention = 2 * 54 * 54, 2 * 9 * 9 * 6
+    # backward: two products for each of forward, of which attention has two
+    by_hand = 3 * linear + 3 * 2 * attention
+    assert flops_per_example(Attending(), Yes(), examples) == by_hand
+
+
+def test_what_cannot_be_counted_is_not_known() -> None:
+    assert flops_per_example(Looking(), Yes(), plain_examples()) is None
+
+    class Adding(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.offset = nn.Parameter(torch.zeros(()))
+
+        def forward(self, numbers: Tensor) -> Tensor:
+            return numbers.sum(1) + self.offset
+
+    assert flops_per_example(Adding(), Yes(), plain_examples()) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "teraflops"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "bf16", 312),
+        ("NVIDIA H100 80GB HBM3", "fp16", 989.5),
+        ("NVIDIA H100 PCIe", "tf32", 378),
+        ("NVIDIA H200", "fp32", 67),
+        ("NVIDIA L40S", "bf16", 362),
+        ("NVIDIA L4", "bf16", 121),
+        ("Tesla V100-SXM2-16GB", "fp16", 125),
+        ("Tesla V100-SXM2-16GB", "bf16", None),
+        ("Tesla T4", "fp16", 65),
+        ("NVIDIA B200", "bf16", 2250),
+        ("NVIDIA GeForce RTX 2080", "fp32", None),
+    ],
+)
+def test_published_peaks_are_found_by_the_devices_name(
+    name: str, precision: str, teraflops: float | None
+) -> None:
+    peak = published_peak(name, precision)
+    assert peak == (None if teraflops is None else pytest.approx(teraflops * 1e12))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16"])
+def test_the_peak_of_a_cpu_is_measured_without_a_random_number(precision: str) -> None:
+    state = torch.get_rng_state()
+    peak = peak_flops(CPU, precision)
+    assert torch.equal(state, torch.get_rng_state())
+    assert peak is not None
+    assert 1e8 < peak < 1e15
+
+
+def test_utilisation_is_the_share_of_all_devices_peaks() -> None:
+    assert utilisation(flops=3e9, samples_per_second=1e3, peak=1e13, world_size=4) == (
+        pytest.approx(0.075)
+    )
+    assert utilisation(flops=None, samples_per_second=1e3, peak=1e13, world_size=4) is None
+    assert utilisation(flops=3e9, samples_per_second=1e3, peak=None, world_size=4) is None
+
+
+# ---- updates and memory --------------------------------------------------------------------------
+
+
+def test_the_update_norm_is_that_of_all_weights_together() -> None:
+    layer = nn.Linear(3, 2)
+    optimiser = torch.optim.SGD(layer.parameters(), lr=0.5)
+    layer(torch.ones(4, 3)).sum().backward()
+    update = UpdateNorm(layer.parameters())
+    update.before()
+    optimiser.step()
+    # gradients: 4 for each of 6 weights and 2 biases
+    assert float(update.squared()) == pytest.approx(8 * (0.5 * 4) ** 2, rel=1e-6)
+    update.before()
+    assert float(update.squared()) == 0
+
+
+GROW = """
+import sys, torch
+from training_core.telemetry.memory import peak_bytes
+before = peak_bytes(torch.device("cpu"))
+grown = torch.ones(int(sys.argv[1]), dtype=torch.uint8)
+after = peak_bytes(torch.device("cpu"))
+del grown
+print(before, after, peak_bytes(torch.device("cpu")))
+"""
+
+
+def test_peak_memory_is_this_processes_own_and_never_falls() -> None:
+    size = 300_000_000
+    held = torch.ones(4 * size, dtype=torch.uint8)  # a child would inherit this peak
+    ended = subprocess.run(
+        [sys.executable, "-c", GROW, str(size)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    before, after, freed = map(int, ended.stdout.split())
+    assert len(held) > 3 * before
+    assert size < after < before + 1.2 * size
+    assert freed == pytest.approx(after, rel=0.01)  # the kernel counts in batches

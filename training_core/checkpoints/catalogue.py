@@ -1,0 +1,191 @@
+"""The checkpoints of one training: listed, read against their hashes, removed.
+
+    <prefix>/<step>/shard-<rank>.bin    that rank's pieces of the tensors, each 64-byte aligned
+    <prefix>/<step>/manifest.json       written last; what has none is not a checkpoint
+
+What fails its hash is reported and passed over. Nothing that is read here can be executed: a shard
+is numbers, and a manifest is JSON that says where they lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from training_core.checkpoints.live import MODEL
+from training_core.checkpoints.manifest import Chunk, Manifest, StoredTensor, dtype_of
+from training_core.checkpoints.retention import kept_steps
+from training_core.checkpoints.settings import CheckpointSettings
+from training_core.checkpoints.store import CheckpointStore
+
+_MANIFEST = "manifest.json"
+
+
+class Checkpoints:
+    """The checkpoints of one training.
+
+    Every method raises what the store raises when it cannot be reached: an outage must not look
+    like a lost checkpoint.
+
+    Args:
+        store: Where they lie.
+        prefix: Their common key prefix, one for each training.
+
+    Attributes:
+        damaged: What was passed over, and why: one sentence for each file, with its name.
+        unusable: The steps it was passed over at.
+    """
+
+    def __init__(self, store: CheckpointStore, prefix: str) -> None:
+        self.store = store
+        self.prefix = prefix.rstrip("/")
+        self.damaged: list[str] = []
+        self.unusable: set[int] = set()
+
+    def manifests(self) -> list[Manifest]:
+        """Return the manifests of all checkpoints, oldest first; unreadable ones are reported."""
+        found = []
+        for step in self.steps():
+            key = self.key(step, _MANIFEST)
+            try:
+                found.append(Manifest.from_json(self.store.get(key)))
+            except LookupError:  # removed since it was listed
+                continue
+            except ValueError as error:
+                self.report(step, f"{key} is no manifest ({error})")
+        return found
+
+    def steps(self) -> list[int]:
+        """Return the steps that have a manifest, readable or not, in order."""
+        return sorted(step for step, names in self._listing().items() if _MANIFEST in names)
+
+    def model_state(self, manifest: Manifest) -> dict[str, Tensor] | None:
+        """Return the whole model on the CPU by name, however many ranks have saved it.
+
+        None, and a report, if anything of it is missing or damaged.
+        """
+        wanted = {n: t for n, t in manifest.tensors.items() if n.startswith(MODEL)}
+        shards = self.shards(manifest, {c.shard for t in wanted.values() for c in t.chunks})
+        if shards is None:
+            return None
+        return {n.removeprefix(MODEL): whole_tensor(t, shards) for n, t in wanted.items()}
+
+    def shards(self, manifest: Manifest, names: Iterable[str]) -> dict[str, Tensor] | None:
+        """Return shards by name as bytes: uint8 [size]; None, and a report, if one is damaged."""
+        found = {}
+        for name in sorted(names):
+            shard = self._shard(manifest, name)
+            if shard is None:
+                return None
+            found[name] = shard
+        return found
+
+    def remove(self, step: int) -> None:
+        """Remove a checkpoint; its manifest goes first: half of one is none."""
+        self.store.delete(self.key(step, _MANIFEST))
+        for entry in list(self.store.list(f"{self.prefix}/{step:09d}/")):
+            self.store.delete(entry.key)
+
+    def sweep(self) -> None:
+        """Remove what writers that were killed have left; never while one may be writing."""
+        for step, names in self._listing().items():
+            if _MANIFEST not in names:
+                self.remove(step)
+            for name in names:
+                if name.startswith("part-"):
+                    self.store.delete(self.key(step, name))
+
+    def retain(self, settings: CheckpointSettings, *, newest: int | None = None) -> list[int]:
+        """Remove what the settings do not keep; return the steps that stay.
+
+        Args:
+            settings: The policies.
+            newest: The step that was written last; what lies beyond it is of an abandoned course
+                and is left alone. None: the newest there is.
+        """
+        readable = [m for m in self.manifests() if newest is None or m.step <= newest]
+        usable = [m for m in readable if m.step not in self.unusable]
+        kept = kept_steps(usable, settings)
+        if kept:
+            for manifest in readable:
+                if manifest.step not in kept:
+                    self.remove(manifest.step)
+        return sorted(kept)
+
+    def report(self, step: int, words: str) -> None:
+        """Note that a checkpoint cannot be used, and why."""
+        self.unusable.add(step)
+        if words not in self.damaged:
+            self.damaged.append(words)
+
+    def written(self, step: int) -> None:
+        """Note that a checkpoint was written and verified, whatever was there before."""
+        self.unusable.discard(step)
+
+    def key(self, step: int, name: str) -> str:
+        """Return where a file of a checkpoint lies."""
+        return f"{self.prefix}/{step:09d}/{name}"
+
+    def _shard(self, manifest: Manifest, name: str) -> Tensor | None:
+        key, expected = self.key(manifest.step, name), manifest.shards[name]
+        for attempt in (1, 2):  # a bit may also flip on its way here
+            memory = torch.empty(expected.size, dtype=torch.uint8)
+            try:
+                if self._read(key, memory) == expected.sha256:
+                    return memory
+            except LookupError:
+                self.report(manifest.step, f"{key} is missing")
+                return None
+            if attempt == 2:
+                self.report(manifest.step, f"{key} is damaged: its sha256 is not the manifest's")
+        return None
+
+    def _read(self, key: str, memory: Tensor) -> str:
+        """Fill memory with an object; return the object's hash, which also tells its length."""
+        target, position, found = memory.numpy().data, 0, hashlib.sha256()
+        for piece in self.store.pieces(key):
+            found.update(piece)
+            fitting = piece[: len(target) - position]
+            target[position : position + len(fitting)] = fitting
+            position += len(fitting)
+        return found.hexdigest()
+
+    def _listing(self) -> dict[int, set[str]]:
+        """Names of the files of each step."""
+        found: dict[int, set[str]] = {}
+        for entry in self.store.list(f"{self.prefix}/"):
+            step, _, name = entry.key.removeprefix(f"{self.prefix}/").partition("/")
+            if step.isdigit() and name:
+                found.setdefault(int(step), set()).add(name)
+        return found
+
+
+def sha256_of(store: CheckpointStore, key: str) -> str:
+    """Read an object back and return its hash; memory stays bounded."""
+    found = hashlib.sha256()
+    for piece in store.pieces(key):
+        found.update(piece)
+    return found.hexdigest()
+
+
+def chunk_view(stored: StoredTensor, chunk: Chunk, shards: dict[str, Tensor]) -> Tensor:
+    """Return a chunk of a tensor in a shard's bytes; no copy."""
+    dtype = dtype_of(stored)
+    end = chunk.start + math.prod(chunk.sizes) * dtype.itemsize
+    piece = shards[chunk.shard][chunk.start : end]
+    return piece.view(dtype).view(chunk.sizes)
+
+
+def whole_tensor(stored: StoredTensor, shards: dict[str, Tensor]) -> Tensor:
+    """Put a tensor together from its chunks."""
+    whole = torch.empty(stored.size, dtype=dtype_of(stored))
+    for chunk in stored.chunks:
+        target = whole
+        for dimension, (offset, size) in enumerate(zip(chunk.offsets, chunk.sizes, strict=True)):
+            target = target.narrow(dimension, offset, size)
+        target.copy_(chunk_view(stored, chunk, shards))
+    return whole

@@ -1,0 +1,104 @@
+"""The state of a training as named tensors: the very ones that training updates in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_optimizer_state_dict,
+)
+from torch.distributed.tensor import DTensor
+from torch.optim import Optimizer
+
+from training_core.errors import ConfigurationError
+
+MODEL, OPTIMISER = "model.", "optimiser."
+
+
+class LiveState:
+    """References to the weights, buffers and optimiser state of one rank.
+
+    They stay valid because optimisers update in place. Where something was replaced all the same
+    (a buffer assigned anew, parameters moved by FSDP), `refresh` notices and collects again.
+    Hyperparameters are not among them: they follow from the settings and the step.
+
+    Args:
+        model: The user's module, not wrapped; sharded by FSDP2 or whole.
+        optimisers: Of its parameters, each parameter in one of them.
+
+    Attributes:
+        tensors: By name: `model.<name>` and `optimiser.<parameter>.<what>`; DTensors where sharded.
+    """
+
+    def __init__(self, model: nn.Module, optimisers: Sequence[Optimizer]) -> None:
+        self.model, self.optimisers = model, optimisers
+        self.tensors: dict[str, Tensor] = {}
+        self._seen: list[tuple[int, int]] = []
+
+    def refresh(self) -> bool:
+        """Collect the references if there are none or one of them is stale; say whether it did.
+
+        Raises:
+            ConfigurationError: Model or optimiser have state that is no tensor.
+        """
+        if self._seen and self._seen == self._present():
+            return False
+        for optimiser in self.optimisers:
+            materialise_state(optimiser)
+        found: dict[str, Any] = {
+            f"{MODEL}{name}": value for name, value in get_model_state_dict(self.model).items()
+        }
+        stateful = [optimiser for optimiser in self.optimisers if optimiser.state]
+        if stateful:
+            options = StateDictOptions(flatten_optimizer_state_dict=True)
+            flat = get_optimizer_state_dict(self.model, stateful, options=options)
+            for name, value in flat.items():
+                if name.startswith("state."):  # the rest are hyperparameters
+                    found[f"{OPTIMISER}{name.removeprefix('state.')}"] = value
+        for name, value in found.items():
+            if not isinstance(value, Tensor):
+                raise ConfigurationError(
+                    f"{name} is {type(value).__name__}, and a checkpoint holds tensors",
+                    hint="keep it as a tensor, registered with register_buffer",
+                )
+        self.tensors = {name: value.detach() for name, value in found.items()}
+        self._seen = self._present()
+        return True
+
+    def changing_in_forward(self) -> set[str]:
+        """Names of the model's buffers: unlike weights, they change before the optimiser's step."""
+        with torch.no_grad():
+            weights = {local(parameter).data_ptr() for parameter in self.model.parameters()}
+            return {
+                name
+                for name, value in self.tensors.items()
+                if name.startswith(MODEL) and local(value).data_ptr() not in weights
+            }
+
+    def _present(self) -> list[tuple[int, int]]:
+        """Which tensors there are and where their memory is: microseconds, not milliseconds."""
+        with torch.no_grad():
+            own = [*self.model.parameters(), *self.model.buffers()]
+            for optimiser in self.optimisers:
+                for state in optimiser.state.values():
+                    own += [value for value in state.values() if isinstance(value, Tensor)]
+            return [(id(tensor), local(tensor).data_ptr()) for tensor in own]
+
+
+def materialise_state(optimiser: Optimizer) -> None:  # TEMPORARY
+    if not optimiser.state:
+        from torch.distributed.checkpoint.state_dict import _init_optim_state
+
+        _init_optim_state(optimiser)
+        for state in optimiser.state.values():
+            state["step"].zero_()
+
+
+def local(tensor: Tensor) -> Tensor:
+    """Return this rank's part of a sharded tensor, or a whole tensor itself; no copy."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor

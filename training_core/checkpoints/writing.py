@@ -1,0 +1,199 @@
+"""One checkpoint on its way from host memory to the store: what a background thread does.
+
+    every rank   hash, write, read back, compare; then announce the part with its hash
+    rank 0       wait for all parts, write the manifest, remove the parts, apply retention
+
+Threads speak through the store alone: a collective in a thread would meet those of the training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from training_core.checkpoints.agreement import words_of
+from training_core.checkpoints.catalogue import Checkpoints, sha256_of
+from training_core.checkpoints.manifest import (
+    Manifest,
+    Shard,
+    StoredTensor,
+    merged,
+    tensors_from_data,
+    tensors_to_data,
+)
+from training_core.checkpoints.numbers import from_json, to_json
+from training_core.checkpoints.settings import CheckpointSettings
+from training_core.checkpoints.snapshot import Snapshot
+from training_core.errors import TrainingFailed
+
+Result = TypeVar("Result")
+
+_POLL_SECONDS = (0.01, 1.0)  # first and longest pause between two looks for a part
+_GRACE_SECONDS = 20.0  # that a checkpoint may take after the training's end; torchrun kills at 30
+
+
+@dataclass(frozen=True)
+class Writers:
+    """Who writes: the same for all checkpoints of one training.
+
+    Attributes:
+        attempt: A token of this training: parts of one that was killed bear another.
+    """
+
+    checkpoints: Checkpoints
+    settings: CheckpointSettings
+    rank: int
+    world_size: int
+    attempt: str
+
+
+class Saving:
+    """One checkpoint being written by this rank; its thread runs from the start.
+
+    Args:
+        writers: Who writes.
+        manifest: What is known of it beforehand: no tensors and no shards yet.
+        snapshot: This rank's part, begun.
+
+    Attributes:
+        copied: Set when weights may change again.
+        written: Set when this rank has written its part, or failed.
+        failure: Why it failed; on rank 0 also if another rank did.
+    """
+
+    def __init__(self, writers: Writers, manifest: Manifest, snapshot: Snapshot) -> None:
+        self._writers, self._manifest, self._snapshot = writers, manifest, snapshot
+        self._tensors: dict[str, StoredTensor] = {}
+        self.copied, self.written = threading.Event(), threading.Event()
+        self.failure: BaseException | None = None
+        self._abandoned = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"checkpoint-{manifest.step}")
+        self._thread.start()
+
+    @property
+    def step(self) -> int:
+        """Of the checkpoint."""
+        return self._manifest.step
+
+    @property
+    def words(self) -> str | None:
+        """Why it failed, in words; None if it has not, so far."""
+        return None if self.failure is None else words_of(self.failure)
+
+    def abandon(self) -> None:
+        """Wait for no other rank's part."""
+        self._abandoned.set()
+
+    def join(self) -> None:
+        """Wait for the thread's end: on rank 0 the checkpoint is there then, or has failed."""
+        self._thread.join()
+
+    # ---- in the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        shard = self._guarded(self._copy_and_write)
+        if self._writers.rank > 0:
+            self._guarded(lambda: self._announce(shard))
+        self.written.set()
+        if self._writers.rank == 0 and shard is not None:
+            self._guarded(lambda: self._promote(shard))
+
+    def _guarded(self, work: Callable[[], Result]) -> Result | None:
+        try:
+            return work()
+        except BaseException as error:  # noqa: BLE001 (whatever it is, the main thread raises it)
+            self.failure = self.failure or error
+            return None
+
+    def _copy_and_write(self) -> Shard:
+        try:
+            self._snapshot.copy()
+        finally:
+            self.copied.set()
+        _step_back()
+        self._tensors = self._snapshot.tensors(shard_name(self._writers.rank))
+        return self._write(self._snapshot.content())
+
+    def _write(self, content: memoryview) -> Shard:
+        store, key = self._writers.checkpoints.store, self._key(shard_name(self._writers.rank))
+        digest = hashlib.sha256(content).hexdigest()
+        store.put(key, content)
+        if sha256_of(store, key) != digest:
+            raise TrainingFailed(
+                f"the checkpoint {key} does not read back as it was written",
+                hint="the storage is faulty; the checkpoint before it is untouched",
+            )
+        return Shard(digest, len(content))
+
+    def _announce(self, shard: Shard | None) -> None:
+        part = {
+            "shard": [shard.sha256, shard.size] if shard else [],
+            "tensors": tensors_to_data(self._tensors),
+            "failure": self.words,
+        }
+        key = self._key(self._part_name(self._writers.rank))
+        self._writers.checkpoints.store.put(key, to_json(part))
+
+    def _promote(self, shard: Shard) -> None:
+        """Make a checkpoint of all ranks' parts."""
+        checkpoints, world_size = self._writers.checkpoints, self._writers.world_size
+        parts = [self._await_part(rank) for rank in range(1, world_size)]
+        shards = [shard, *(Shard(*part["shard"]) for part in parts)]
+        tables = [self._tensors, *(tensors_from_data(part["tensors"]) for part in parts)]
+        manifest = replace(
+            self._manifest,
+            tensors=merged(tables),
+            shards={shard_name(rank): each for rank, each in enumerate(shards)},
+        )
+        key = self._key("manifest.json")
+        if not checkpoints.store.create(key, manifest.to_json()):
+            raise TrainingFailed(
+                f"another training has written {key} meanwhile",
+                hint="let only one training at a time use these checkpoints",
+            )
+        checkpoints.written(manifest.step)
+        for rank in range(1, world_size):
+            checkpoints.store.delete(self._key(self._part_name(rank)))
+        checkpoints.retain(self._writers.settings, newest=manifest.step)
+
+    def _await_part(self, rank: int) -> dict[str, Any]:
+        key = self._key(self._part_name(rank))
+        pause, longest = _POLL_SECONDS
+        patience = _GRACE_SECONDS
+        while True:
+            try:
+                part: dict[str, Any] = from_json(self._writers.checkpoints.store.get(key))
+                break
+            except LookupError:
+                began = time.monotonic()
+                if self._abandoned.wait(pause) or patience < 0:
+                    raise TrainingFailed(f"rank {rank} has not written its part, {key}") from None
+                if not threading.main_thread().is_alive():
+                    patience -= time.monotonic() - began
+                pause = min(longest, pause * 1.5)
+        if part["failure"] is not None:
+            raise TrainingFailed(f"rank {rank} failed: {part['failure']}")
+        return part
+
+    def _key(self, name: str) -> str:
+        return self._writers.checkpoints.key(self._manifest.step, name)
+
+    def _part_name(self, rank: int) -> str:
+        return f"part-{rank}.{self._writers.attempt}.json"
+
+
+def shard_name(rank: int) -> str:
+    """The name of what a rank writes."""
+    return f"shard-{rank}.bin"
+
+
+def _step_back() -> None:
+    """Let everything else go first: nothing waits for what follows. Linux: of this thread only."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)

@@ -1,0 +1,220 @@
+"""Examples on disk, larger than memory, in an order that mixes windows of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from training_core.errors import ConfigurationError
+from training_core.examples import Examples
+from training_core.feeds.chunks import RowFeed
+from training_core.feeds.order import BlockOrder, Integers, Window
+from training_core.feeds.rows import Columns, columns, empty, gather, row_bytes
+from training_core.feeds.steps import Cut, Stretch
+
+BLOCK_BYTES = 2**17
+"""Size of a block: long enough to be read in one go, short enough to mix well."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows that lie one after another on disk.
+
+    Attributes:
+        like: One example: names, types and the shapes of a row.
+        columns: Memory-mapped, one for each tensor of `like`; types may differ from its types.
+        starts: int64 [blocks], first row of each block; the last block ends with the segment.
+        count: Rows.
+    """
+
+    like: Examples
+    columns: Columns
+    starts: Integers
+    count: int
+
+    @classmethod
+    def of(
+        cls, arrays: dict[str, NDArray[Any]], target: NDArray[Any], units: NDArray[Any] | None
+    ) -> Segment:
+        """Return the segment of memory-mapped arrays, in blocks of BLOCK_BYTES.
+
+        Args:
+            arrays: By name, first dimension N.
+            target: [N], read as float32.
+            units: [N], read as float32; None: one each.
+        """
+        like = Examples(
+            {name: torch.from_numpy(np.zeros_like(a, shape=(1, *a.shape[1:])))
+             for name, a in arrays.items()},
+            torch.zeros(1, *target.shape[1:]),
+            None if units is None else torch.zeros(1),
+        )  # fmt: skip
+        rows = max(1, BLOCK_BYTES // row_bytes(like))
+        starts = np.arange(0, len(target), rows, dtype=np.int64)
+        parts = [*arrays.values(), target] + ([] if units is None else [units])
+        return cls(like, parts, starts, len(target))
+
+    @property
+    def lengths(self) -> Integers:
+        """Rows of each block."""
+        return np.diff(self.starts, append=self.count)
+
+
+class BlockFeed(RowFeed):
+    """Feeds examples from disk, of which only a window is in memory.
+
+    The order mixes the blocks of all segments, then the rows of each window of `window_blocks`
+    neighbours in that order: 128 KiB each, so 4 MiB together, which the caches. Rows that
+    lie beside each other on disk thus come in the same window; if they are alike, mix them when
+    they are written, or widen the window.
+
+    Args:
+        segments: From `npy.open_blocks` or `arrow.open_arrow`; all with the same columns.
+        window_blocks: Blocks whose rows are mixed. Part of the order: a run that goes on with
+            another number repeats and loses samples.
+
+    Raises:
+        ConfigurationError: There are no rows, or segments have different columns.
+    """
+
+    def __init__(self, segments: Sequence[Segment], *, window_blocks: int = 32) -> None:
+        segments = [segment for segment in segments if segment.count]
+        if not segments:
+            raise ConfigurationError("there are no examples to feed")
+        shapes = {_described(segment.like) for segment in segments}
+        if len(shapes) > 1:
+            raise ConfigurationError(
+                f"the columns differ between files: {' | '.join(sorted(shapes))}",
+                hint="write all files from the same features, in the same order",
+            )
+        super().__init__(segments[0].like, sum(segment.count for segment in segments))
+        self._segments = segments
+        self._window_blocks = window_blocks
+        self._lengths = np.concatenate([segment.lengths for segment in segments])
+
+    @property
+    def like(self) -> Examples:
+        """One example: names, types and the shapes of a row."""
+        return self._like
+
+    def first(self) -> Examples:
+        """Return the first row, read from disk."""
+        row = empty(self._like, 1)
+        for column, into in zip(self._segments[0].columns, columns(row), strict=True):
+            np.copyto(into, column[:1], casting="same_kind")
+        return row
+
+    def reader(self, *, seed: int, epoch: int) -> BlockReader:
+        """Return the reader of an epoch."""
+        order = BlockOrder(
+            self._lengths, window_blocks=self._window_blocks, seed=seed, epoch=epoch
+        )
+        return BlockReader(self._segments, order)
+
+    _reader = reader
+
+
+class BlockReader:
+    """Reads an epoch window by window.
+
+    A window's blocks are copied one after another into memory that is used again, and rows gathered
+    from there: reading is sequential, and the gather stays in the caches.
+
+    Args:
+        segments: All with the same columns.
+        order: Of their blocks, counted through all segments.
+    """
+
+    def __init__(self, segments: Sequence[Segment], order: BlockOrder) -> None:
+        self._segments, self._order = segments, order
+        self._like = segments[0].like
+        self._first_blocks = np.cumsum([0] + [len(segment.starts) for segment in segments])
+        self._memory: Columns = columns(self._like)
+        self._window: Window | None = None
+        self._rows: Integers = np.empty(0, np.int64)
+
+    def read(self, stretch: Stretch, cut: Cut, into: Columns) -> NDArray[np.float32] | None:
+        """Fill memory with this rank's rows of a stretch (see `chunks.Reader`)."""
+        wanted = cut.mine(np.arange(stretch.first, stretch.last))
+        everyone = None
+        if self._like.units is not None:
+            everyone = np.empty(stretch.last - stretch.first, np.float32)
+        if len(cut.sizes) == 1:
+            self.fetch(wanted, into, first=stretch.first, units=everyone)
+        else:  # the parts of a step are not in the order of reading
+            ascending = np.argsort(wanted, kind="stable")
+            scratch = columns(empty(self._like, len(wanted)))
+            self.fetch(wanted[ascending], scratch, first=stretch.first, units=everyone)
+            gather(scratch, np.argsort(ascending, kind="stable"), into)
+        return everyone
+
+    def fetch(
+        self,
+        wanted: Integers,
+        into: Columns,
+        *,
+        first: int = 0,
+        units: NDArray[np.float32] | None = None,
+    ) -> None:
+        """Fill memory with the rows at some positions.
+
+        Args:
+            wanted: int64, ascending positions in the epoch.
+            into: As many rows.
+            first: Position of the first of `units`.
+            units: Filled with the units of the samples from `first` on.
+        """
+        position = first if units is not None else int(wanted[0])
+        last = first + len(units) if units is not None else int(wanted[-1]) + 1
+        done = 0
+        while position < last:
+            window = self._load(position)
+            until = int(np.searchsorted(wanted, window.last))
+            rows = self._rows[wanted[done:until] - window.first]
+            gather(self._memory, rows, [column[done:until] for column in into])
+            if units is not None:
+                end = min(last, window.last)
+                rows = self._rows[position - window.first : end - window.first]
+                units[position - first : end - first] = self._memory[-1][rows]
+            done, position = until, window.last
+            if units is None and done < len(wanted):
+                position = int(wanted[done])  # windows without a wanted row are not read
+
+    def _load(self, position: int) -> Window:
+        """Have the window of a position in memory."""
+        window = self._window
+        if window is not None and window.first <= position < window.last:
+            return window
+        window = self._window = self._order.window_at(position)
+        self._rows = self._order.rows(window)
+        if len(self._memory[0]) < window.last - window.first:
+            self._memory = columns(empty(self._like, window.last - window.first))
+        filled = 0
+        for block in window.blocks.tolist():
+            segment, start, stop = self._place(block)
+            for column, memory in zip(segment.columns, self._memory, strict=True):
+                target = memory[filled : filled + stop - start]
+                np.copyto(target, column[start:stop], casting="same_kind")
+            filled += stop - start
+        return window
+
+    def _place(self, block: int) -> tuple[Segment, int, int]:
+        """Return segment, first row and the row after the last of a block."""
+        number = int(np.searchsorted(self._first_blocks, block, side="right")) - 1
+        segment = self._segments[number]
+        block -= int(self._first_blocks[number])
+        last = block + 1 == len(segment.starts)
+        stop = segment.count if last else int(segment.starts[block + 1])
+        return segment, int(segment.starts[block]), stop
+
+
+def _described(like: Examples) -> str:
+    tensors = {**like.arrays, "target": like.target}
+    words = [f"{name} {t.dtype} {list(t.shape[1:])}" for name, t in tensors.items()]
+    return ", ".join(words) + (", units" if like.units is not None else "")
+

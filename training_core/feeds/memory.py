@@ -1,0 +1,45 @@
+"""Examples in memory, in an order that mixes all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from training_core.examples import Examples
+from training_core.feeds.chunks import RowFeed
+from training_core.feeds.order import permutation
+from training_core.feeds.rows import Columns, columns, gather
+from training_core.feeds.steps import Cut, Stretch
+
+
+class MemoryFeed(RowFeed):
+    """Feeds examples that lie in memory, the same on every rank, in the order `order.order`.
+
+    Args:
+        examples: At least one, on the CPU.
+
+    Raises:
+        ConfigurationError: There are none.
+    """
+
+    def __init__(self, examples: Examples) -> None:
+        examples = examples.contiguous()
+        super().__init__(examples, len(examples))
+        self._columns = columns(examples)
+        self._units = None if examples.units is None else examples.units.numpy()
+
+    def _reader(self, *, seed: int, epoch: int) -> _Reader:
+        drawn = permutation(seed=seed, epoch=epoch, count=len(self)).numpy()
+        return _Reader(self._columns, self._units, drawn)
+
+
+class _Reader:
+    def __init__(
+        self, source: Columns, units: NDArray[np.float32] | None, drawn: NDArray[np.integer]
+    ) -> None:
+        self._source, self._units, self._drawn = source, units, drawn
+
+    def read(self, stretch: Stretch, cut: Cut, into: Columns) -> NDArray[np.float32] | None:
+        rows = self._drawn[stretch.first : stretch.last]
+        gather(self._source, cut.mine(rows), into)
+        return None if self._units is None else self._units[rows]

@@ -1,0 +1,77 @@
+"""What is prepared before training: the model, the feed, the validation sample, the length."""
+
+from __future__ import annotations
+
+import shutil
+
+import torch
+from torch import nn
+
+from training_core.errors import ConfigurationError
+from training_core.examples import Examples
+from training_core.feeds.batches import Feed
+from training_core.feeds.memory import MemoryFeed
+from training_core.feeds.order import order, steps_in
+from training_core.parallel.blocks import blocks_of, recompute_in_backward
+from training_core.parallel.strategy import Strategy
+from training_core.settings import TrainingSettings
+
+
+def set_up_model(model: nn.Module, settings: TrainingSettings, strategy: Strategy) -> nn.Module:
+    """Lay out, recompute, compile and place a model as the settings say.
+
+    Returns the model to call in training; the names of its parameters do not change.
+
+    Raises:
+        ConfigurationError: There are no blocks to recompute, or nothing to compile with.
+    """
+    if settings.channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    blocks = blocks_of(model)
+    if settings.activation_checkpointing:
+        if not blocks:
+            raise ConfigurationError(
+                f"training.activation_checkpointing is set, but {type(model).__name__} has no "
+                "repeated blocks",
+                hint="put the model's repeated layers into an nn.ModuleList",
+            )
+        for block in blocks:
+            recompute_in_backward(block)
+    if settings.compile:
+        if strategy.device.type == "cpu" and not any(map(shutil.which, ("c++", "g++", "clang++"))):
+            raise ConfigurationError(
+                "training.compile is set, but there is no C++ compiler to compile with on a CPU",
+                hint="install g++, or leave training.compile out",
+            )
+        for module in blocks or [model]:
+            module.compile()  # in place, so a sharded block is still compiled as one
+    return strategy.prepare(model)
+
+
+def feed_of(train: Examples | Feed, settings: TrainingSettings, device: torch.device) -> Feed:
+    """Return a feed; ahead of the loop in a thread where copies to a GPU can overlap."""
+    feed = MemoryFeed(train) if isinstance(train, Examples) else train
+    if device.type != "cuda":
+        return feed
+    from training_core.feeds.prefetch import Prefetched
+
+    return Prefetched(feed)
+
+
+def fixed_sample(validation: Examples, settings: TrainingSettings) -> Examples:
+    """Return the rows that are evaluated on: the same in each evaluation of a training."""
+    rows = settings.evaluation_rows
+    if not 0 < rows < len(validation):
+        return validation
+    chosen = order(seed=settings.seed, epoch=0, count=len(validation))[:rows]
+    return validation.take(chosen.sort().values)
+
+
+def total_steps(settings: TrainingSettings, *, samples: int) -> int:
+    """Return the optimiser steps of a whole training on `samples` examples."""
+    steps = steps_in(
+        samples=max(1, round(settings.epochs * samples)),
+        count=samples,
+        batch_size=settings.batch_size,
+    )
+    return min(steps, settings.stopping.max_steps or steps)
