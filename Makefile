@@ -22,7 +22,7 @@ N ?=
 BIN := .venv/bin
 TORCH := $(shell sed -nE 's/.*"torch==([0-9.]+)".*/\1/p' pyproject.toml)
 DEMO := $(CURDIR)/build/demo
-BENCHMARKS := pipeline
+BENCHMARKS := loop distributed feed checkpoint pipeline
 PROOFS := kills
 
 ##@ Use
@@ -101,7 +101,16 @@ bench: $(BENCHMARKS:%=bench-%) ## Run every benchmark
 
 .PHONY: $(BENCHMARKS:%=bench-%)
 $(BENCHMARKS:%=bench-%): bench-%: venv
-	@$(BIN)/python benchmarks/$*.py $(if $(N),--count $(N)) $(ARGS)
+	@$(BIN)/python -m benchmarks.$* $(if $(N),--count $(N)) $(ARGS)
+
+bench-loop bench-distributed: peers
+
+.PHONY: bench-gpu
+bench-gpu: venv ## Measure on a GPU: by hand, no part of `make bench`
+	@$(BIN)/python -m benchmarks.gpu $(if $(N),--count $(N)) $(ARGS)
+
+.PHONY: peers
+peers: build/peers/.installed ## Install the trainers that ours is measured beside, outside .venv
 
 .PHONY: prove
 prove: $(PROOFS:%=prove-%) ## Run every proof (N=count for how often)
@@ -123,6 +132,15 @@ help: ## Show this
 	@if [ -d .venv ] && ! .venv/bin/python -c '$(IS_311)' 2>/dev/null; then rm -rf .venv; fi
 	@[ -d .venv ] || { $(call make_venv,.venv); }
 	@$(call install,.venv,-c constraints.txt)
+	@touch $@
+
+# Without dependencies: torch and all that .venv has comes from there.
+build/peers/.installed: benchmarks/requirements.txt | .venv/.installed
+	@rm -rf build/peers && mkdir -p build/peers
+	@echo "installing the peers ($<)"
+	@$(BIN)/python -m pip --disable-pip-version-check --no-input install -q --no-deps \
+		--target build/peers -r $< \
+		|| $(call fail,pip could not install the peers,is the package index in reach? Without peers: $(BIN)/python -m benchmarks.loop --without-peers)
 	@touch $@
 
 # fail(what, hint): the form of every error here.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 
+import torch
 import torch.nn.functional as F  # noqa: N812 (the field's name for it)
 from torch import Tensor, nn
 
@@ -33,7 +34,9 @@ class Clock:
 
     @staticmethod
     def now() -> tuple[float, float]:
-        """Wall time and CPU time."""
+        """Wall time and CPU time, once a GPU has done what it was given."""
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
         return time.perf_counter(), time.process_time()
 
 
@@ -108,7 +111,11 @@ class Block(nn.Module):
 
 
 class GPT(Network):
-    """Tokens [N, T] to logits [N, T, vocabulary]."""
+    """Tokens [N, T] to logits [N, T, vocabulary].
+
+    Args:
+        tied: As in GPT-2: embedding and head share their weights, and all start small.
+    """
 
     def __init__(
         self,
@@ -118,6 +125,7 @@ class GPT(Network):
         width: int = 128,
         heads: int = 4,
         layers: int = 2,
+        tied: bool = False,
     ) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
@@ -125,6 +133,11 @@ class GPT(Network):
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
+        if tied:
+            self.head.weight = self.tokens.weight
+            for parameter in self.parameters():
+                if parameter.ndim >= 2:
+                    nn.init.normal_(parameter, std=0.02)
 
     def outputs(self, inputs: Tensor) -> Tensor:
         x = self.tokens(inputs) + self.positions.weight[: inputs.shape[1]]

@@ -35,10 +35,10 @@ def fsdp_state_ratio(workload: Workload) -> float:
             world_size=world_size,
             features=False,
         )
-        sharded = trainer_of(run, strategy="fsdp")
+        sharded = trainer_of(run, parallel={"strategy": "fsdp"})
         sharded.fit()
         alone = replace(run, model=workload.build(), rank=0, world_size=1)
-        whole = trainer_of(alone, processes=SingleProcess(torch.device("cpu")))
+        whole = trainer_of(alone, strategy=SingleProcess(torch.device("cpu")))
         whole.fit()
     fullest = torch.tensor(state_bytes(sharded))
     dist.all_reduce(fullest, dist.ReduceOp.MAX)

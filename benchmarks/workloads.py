@@ -188,22 +188,29 @@ def cnn() -> Workload:
 @cache
 def gpt() -> Workload:
     """A transformer of the smallest useful size."""
+    return language_model("gpt", GPT, count=128 * 16, length=64, batch_size=16)
+
+
+def language_model(
+    name: str, network: Callable[[], Network], *, count: int, length: int, batch_size: int
+) -> Workload:
+    """Sequences in which one of four tokens follows each of 256."""
     generator = torch.Generator().manual_seed(3)
-    count, held_out, length = 128 * 16, 32, 64
-    followers = torch.randint(256, (256, 4), generator=generator)  # of each token
-    tokens = torch.randint(256, (count + held_out, 1), generator=generator)
+    followers = torch.randint(256, (256, 4), generator=generator)
+    tokens = torch.randint(256, (count + 2 * batch_size, 1), generator=generator)
     for _ in range(length):
         choice = torch.randint(4, (len(tokens),), generator=generator)
         tokens = torch.cat([tokens, followers[tokens[:, -1], choice, None]], 1)
+    inputs, target = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
     return Workload(
-        name="gpt",
-        network=GPT,
+        name=name,
+        network=network,
         loss=token_loss,
         mean_loss=mean_token_loss,
-        inputs=tokens[:count, :-1].contiguous(),
-        target=tokens[:count, 1:].contiguous(),
-        validation=(tokens[count:, :-1].contiguous(), tokens[count:, 1:].contiguous()),
-        batch_size=16,
+        inputs=inputs[:count],
+        target=target[:count],
+        validation=(inputs[count:], target[count:]),
+        batch_size=batch_size,
         lr=1e-3,
         steps=120,
         warmup=40,

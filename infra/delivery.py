@@ -60,13 +60,13 @@ class Sender:
         self._thread.join(timeout)
         if self._spool.lost:
             self._once(f"{self._spool.lost} lines for MLflow could not be written to disk")
-        arrived = not self._spool.path.exists()
-        if not arrived:
+        waiting = self._spool.path.exists()
+        if waiting:
             self._once(
                 f"MLflow at {self._uri} has not got all metrics of this run yet; the rest is in "
                 f"{self._spool.path} and is sent at the end of the next training here"
             )
-        return arrived
+        return not waiting and not self._spool.lost
 
     def _work(self) -> None:
         pause = self._after

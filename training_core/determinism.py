@@ -41,7 +41,7 @@ def _fill(wanted: bool) -> None:
 
 
 @contextmanager
-def reproducible_kernels(wanted: bool) -> Iterator[None]:
+def reproducible_kernels(wanted: bool, device: torch.device) -> Iterator[None]:
     """Choose kernels whose result depends on nothing but their inputs, where there is a choice.
 
     An operator that has none such raises, and says which it is.
@@ -50,7 +50,8 @@ def reproducible_kernels(wanted: bool) -> Iterator[None]:
     before = torch.are_deterministic_algorithms_enabled()
     try:
         if wanted:
-            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS asks for it
+            if device.type == "cuda":
+                os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS asks for it
             torch.use_deterministic_algorithms(True)
             _fill(False)  # it costs time, and only shows programs that read what they never wrote
         yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from training_core.feeds.order import order as order
-from training_core.feeds.order import steps_in as steps_in
 from training_core.task import Preprocessor, Task
 
 
@@ -59,6 +57,10 @@ class Examples:
         """Return a copy in page-locked memory, from which a GPU can copy by itself."""
         return self._each(lambda tensor: tensor.pin_memory())
 
+    def clone(self) -> Examples:
+        """Return a copy in memory of its own."""
+        return self._each(lambda tensor: tensor.clone())
+
     def contiguous(self) -> Examples:
         """Return them with each tensor's rows one after another in memory."""
         return self._each(lambda tensor: tensor.contiguous())
@@ -67,74 +69,3 @@ class Examples:
         arrays = {name: change(array) for name, array in self.arrays.items()}
         units = None if self.units is None else change(self.units)
         return Examples(arrays, change(self.target), units)
-
-
-@dataclass(frozen=True)
-class Microbatch:
-    """What one process works on at once.
-
-    Attributes:
-        examples: At least one example.
-        weight: float32 [N]; 0 marks an example that only keeps the ranks in step.
-    """
-
-    examples: Examples
-    weight: Tensor
-
-
-@dataclass(frozen=True)
-class StepBatch:
-    """One rank's part of one optimiser step.
-
-    Attributes:
-        microbatches: As many on every rank, so that collectives match.
-        count: Examples of the step over all ranks and microbatches.
-        samples_after: Global position once this step is done.
-    """
-
-    microbatches: list[Microbatch]
-    count: int
-    samples_after: int
-
-
-def step_batches(
-    examples: Examples,
-    *,
-    batch_size: int,
-    accumulation: int,
-    seed: int,
-    samples: int,
-    rank: int,
-    world_size: int,
-) -> Iterator[StepBatch]:
-    """Yield this rank's part of every step from a global position on, without end.
-
-    Which samples a step holds depends on seed and position alone; ranks divide them. An epoch's
-    last batch is short rather than padded or dropped, so each sample is seen once an epoch.
-
-    Args:
-        examples: All examples of the split.
-        batch_size: Examples a step, over all ranks and microbatches.
-        accumulation: Microbatches a step on each rank.
-        seed: Of the order.
-        samples: Samples already consumed, over all ranks.
-        rank: This process.
-        world_size: Number of processes.
-    """
-    count = len(examples)
-    epoch = -1
-    while True:
-        if samples // count != epoch:
-            epoch = samples // count
-            permutation = order(seed=seed, epoch=epoch, count=count)
-        offset = samples % count
-        rows = permutation[offset : offset + batch_size]
-        samples += len(rows)
-        mine = rows[rank::world_size]
-        microbatches = []
-        for part in torch.tensor_split(mine, accumulation):
-            weight = torch.ones(len(part))
-            if len(part) == 0:  # fewer samples than ranks: take part, but count for nothing
-                part, weight = rows[:1], torch.zeros(1)
-            microbatches.append(Microbatch(examples.take(part), weight))
-        yield StepBatch(microbatches, len(rows), samples)

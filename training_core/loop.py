@@ -29,7 +29,13 @@ from training_core.optim.update import Update
 from training_core.outcome import Outcome, Point
 from training_core.parallel.strategy import Strategy
 from training_core.precision import choose_precision
-from training_core.preparation import feed_of, fixed_sample, set_up_model, total_steps
+from training_core.preparation import (
+    feed_of,
+    fixed_sample,
+    refuse_single_rows,
+    set_up_model,
+    total_steps,
+)
 from training_core.settings import TrainingSettings
 from training_core.state import State
 from training_core.stopping.divergence import Divergence
@@ -83,6 +89,7 @@ class Trainer:
             world_size=strategy.world_size,
             seed=settings.seed,
         )
+        refuse_single_rows(self.module, self.sharing, samples=len(self.feed))
         self.total_steps = total_steps(settings, samples=len(self.feed))
         self.evaluate_every = settings.evaluate_every or max(1, self.total_steps // 10)
         self.save_every = settings.checkpoints.every or self.evaluate_every
@@ -108,7 +115,7 @@ class Trainer:
         )
         self.outcome = Outcome()
         self.state = State(self)
-        self._ones: dict[tuple[int, float], Tensor] = {}
+        self._shares: dict[tuple[int, float], Tensor] = {}
 
     # ---- the run -------------------------------------------------------------------------------
 
@@ -123,7 +130,8 @@ class Trainer:
         seed_everything(self.settings.seed * 65_537 + self.strategy.rank + 1)
         self.state.begin()
         began, at_start = time.monotonic(), self.outcome.samples
-        with reproducible_kernels(self.settings.deterministic != "off"):
+        wanted = self.settings.deterministic != "off"
+        with reproducible_kernels(wanted, self.strategy.device):
             while not self.outcome.stop_reason:
                 self._train()
         self.state.finish()
@@ -171,18 +179,20 @@ class Trainer:
         if meter.measuring:
             meter.mark("data")
         for index, microbatch in enumerate(batch.microbatches):
-            last = index == len(places) - 1
+            last, filler = index == len(places) - 1, microbatch.weight is not None
             with self.strategy.microbatch(
                 self.model, samples=batch.samples_after, index=index, last=last
             ):
                 examples = microbatch.examples.to(self.strategy.device)
+                if filler:  # takes part in what ranks do together, and leaves no statistics
+                    self.model.eval()
                 with self.precision.autocast():
                     outputs = self.model(**examples.arrays)
                 losses = self.task.loss(outputs.float(), examples.target)
-                seen = losses.detach()
-                if microbatch.weight is not None:
-                    seen = torch.where(microbatch.weight.to(seen.device) > 0, seen, 0.0)
-                torch.sum(seen, 0, dtype=torch.float64, out=places[index])
+                if filler:
+                    self.model.train()
+                else:
+                    torch.sum(losses.detach(), 0, dtype=torch.float64, out=places[index])
                 if meter.measuring:
                     meter.mark("forward")
                 losses.backward(gradient=self._share(losses, microbatch, batch.units))  # type: ignore[no-untyped-call]
@@ -195,13 +205,13 @@ class Trainer:
 
     def _share(self, losses: Tensor, microbatch: Microbatch, units: float) -> Tensor:
         """Return what each example's loss counts for in the step: 1 / units, float [N]."""
-        share = self._ones.get((len(losses), units))
+        if microbatch.weight is not None:
+            return torch.zeros_like(losses)
+        share = self._shares.get((len(losses), units))
         if share is None:
             share = torch.full_like(losses, self.strategy.gradient_factor / units).detach()
-            if len(self._ones) < 16:  # steps are alike, but for the last one of an epoch
-                self._ones[len(losses), units] = share
-        if microbatch.weight is not None:
-            share = share * microbatch.weight.to(share.device)
+            if len(self._shares) < 16:  # steps are alike, but for the last one of an epoch
+                self._shares[len(losses), units] = share
         return self.precision.scaler.scale(share)
 
     # ---- between steps -------------------------------------------------------------------------
@@ -289,4 +299,4 @@ class Trainer:
 
     def _end(self) -> str:
         limit = self.settings.stopping.max_steps
-        return f"max steps: {limit}" if limit == self.total_steps else "epochs"
+        return self.rules.reason or ("max steps" if limit == self.total_steps else "epochs")

@@ -6,10 +6,11 @@ import shutil
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from training_core.errors import ConfigurationError
 from training_core.examples import Examples
-from training_core.feeds.batches import Feed
+from training_core.feeds.batches import Feed, Sharing
 from training_core.feeds.memory import MemoryFeed
 from training_core.feeds.order import order, steps_in
 from training_core.parallel.blocks import blocks_of, recompute_in_backward
@@ -75,3 +76,20 @@ def total_steps(settings: TrainingSettings, *, samples: int) -> int:
         batch_size=settings.batch_size,
     )
     return min(steps, settings.stopping.max_steps or steps)
+
+
+def refuse_single_rows(model: nn.Module, sharing: Sharing, *, samples: int) -> None:
+    """Refuse a split whose last step would give BatchNorm a single row to normalise.
+
+    Raises:
+        ConfigurationError: It would; torch itself says so only at the end of the first epoch.
+    """
+    last = samples % sharing.batch_size or min(samples, sharing.batch_size)
+    smallest = max(1, last // sharing.parts)
+    if smallest == 1 and any(isinstance(module, _BatchNorm) for module in model.modules()):
+        raise ConfigurationError(
+            f"with {samples} samples and training.batch_size {sharing.batch_size}, the last step "
+            f"of an epoch has {last} for {sharing.parts} microbatches: one of them has a single "
+            "row, which BatchNorm cannot normalise",
+            hint=f"set training.batch_size to {sharing.batch_size + 1}, or use fewer microbatches",
+        )

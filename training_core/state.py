@@ -17,7 +17,7 @@ from torch import Tensor
 from training_core.checkpoints.saver import Restored, Saver
 from training_core.determinism import random_states, seed_everything, set_random_states
 from training_core.errors import TrainingFailed
-from training_core.outcome import Outcome, Point
+from training_core.outcome import Outcome, Point, Rollback
 from training_core.parallel.statistics import running_statistics
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class State:
                     "skipped_steps": trainer.outcome.skipped_steps,
                     "curve": [asdict(point) for point in trainer.outcome.curve],
                     "evaluations": list(trainer.outcome.evaluations),
-                    "rollbacks": list(trainer.outcome.rollbacks),
+                    "rollbacks": [asdict(rollback) for rollback in trainer.outcome.rollbacks],
                 },
                 "interval": {
                     "units": list(trainer.interval.units),
@@ -170,7 +170,7 @@ class State:
             steps=found.manifest.step,
             samples=found.manifest.samples,
             skipped_steps=kept["skipped_steps"],
-            rollbacks=kept["rollbacks"],
+            rollbacks=[Rollback(**rollback) for rollback in kept["rollbacks"]],
             curve=[Point(**point) for point in kept["curve"]],
             evaluations=[(step, metrics) for step, metrics in kept["evaluations"]],
         )

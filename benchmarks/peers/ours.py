@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from benchmarks.peers.run import Run, Trained
@@ -15,7 +17,7 @@ from benchmarks.workloads import (
     Workload,
 )
 from infra.folder import FolderStore
-from training_core.checkpoints import Checkpoints
+from training_core.checkpoints.catalogue import Checkpoints
 from training_core.examples import Examples
 from training_core.loop import Trainer
 from training_core.parallel.choose import choose_device, choose_strategy
@@ -36,50 +38,48 @@ class MeasuredTask:
         return {}
 
 
-def settings_of(run: Run, *, strategy: str = "auto") -> TrainingSettings:
-    """Return the recipe as settings of ours."""
-    return TrainingSettings.model_validate(
-        {
-            "epochs": run.steps * run.step_size / len(run.workload.inputs),
-            "batch_size": run.step_size,
-            "accumulation": run.accumulation,
-            "processes": run.world_size,
-            "threads": 1,
-            "device": "cpu",
-            "precision": "fp32",
-            "seed": SEED,
-            "log_every": run.log_every,
-            "evaluate_every": run.workload.evaluate_every if run.features else run.steps,
-            "optimiser": {
-                "lr": run.workload.lr,
-                "weight_decay": WEIGHT_DECAY,
-                "betas": BETAS,
-                "clip_norm": CLIP_NORM,
-            },
-            "schedule": {"shape": "cosine", "warmup": WARMUP, "final": 0.0},
-            "parallel": {"strategy": strategy},
-            "checkpoints": {"keep_last": 1, "keep_best": KEEP_BEST},
-        }
-    )
+def settings_of(run: Run, **changes: Any) -> TrainingSettings:
+    """Return the recipe as settings of ours, with some of them changed."""
+    recipe = {
+        "epochs": run.steps * run.step_size / len(run.workload.inputs),
+        "batch_size": run.step_size,
+        "accumulation": run.accumulation,
+        "processes": run.world_size,
+        "threads": 1,
+        "device": "cpu",
+        "precision": "fp32",
+        "seed": SEED,
+        "log_every": run.log_every,
+        "evaluate_every": run.workload.evaluate_every if run.features else run.steps,
+        "optimiser": {
+            "lr": run.workload.lr,
+            "weight_decay": WEIGHT_DECAY,
+            "betas": BETAS,
+            "clip_norm": CLIP_NORM,
+        },
+        "schedule": {"shape": "cosine", "warmup": WARMUP, "final": 0.0},
+        "checkpoints": {"keep_last": 1, "keep_best": KEEP_BEST},
+    }
+    return TrainingSettings.model_validate({**recipe, **changes})
 
 
-def trainer_of(run: Run, *, strategy: str = "auto", processes: Strategy | None = None) -> Trainer:
+def trainer_of(run: Run, *, strategy: Strategy | None = None, **changes: Any) -> Trainer:
     """Return our trainer, ready to fit.
 
     Args:
         run: What to train.
-        strategy: Its name in the settings.
-        processes: The strategy itself, where it does not follow from settings and environment.
+        strategy: None: as settings and environment say.
+        changes: Of settings.
     """
     workload = run.workload
-    settings = settings_of(run, strategy=strategy)
+    settings = settings_of(run, **changes)
     return Trainer(
         task=MeasuredTask(workload),
         model=run.model,
         train=Examples({"inputs": workload.inputs}, workload.target),
         validation=Examples({"inputs": workload.validation[0]}, workload.validation[1]),
         settings=settings,
-        strategy=processes or choose_strategy(choose_device("cpu"), settings),
+        strategy=strategy or choose_strategy(choose_device(settings.device), settings),
         checkpoints=Checkpoints(FolderStore(run.folder), "run") if run.features else None,
     )
 

@@ -127,11 +127,33 @@ class BaselineFigures(Figures):
 
 
 class TrainPoint(Figures):
+    """One log interval: `training_core.outcome.Point`, where each figure is explained."""
+
     step: int
-    loss: float
+    loss: float | None  # None (as JSON writes NaN): every step of the interval was skipped
     lr: float
-    gradient_norm: float
+    gradient_norm: float | None
     samples_per_second: float
+    samples: int = 0
+    update_norm: float | None = None
+    skipped_steps: int = 0
+    seconds_data: float | None = None
+    seconds_forward: float | None = None
+    seconds_backward: float | None = None
+    seconds_optimiser: float | None = None
+    seconds_communication: float | None = None
+    checkpoint_stall: float = 0.0
+    peak_memory_bytes: int | None = None
+    mfu: float | None = None
+
+
+class Rollback(Figures):
+    """A return to an earlier checkpoint, because training had diverged."""
+
+    step: int
+    to_step: int
+    reason: str
+    lr_factor: float  # what the schedule's learning rate is multiplied with from then on
 
 
 class EvaluationPoint(Figures):
@@ -151,6 +173,7 @@ class TrainFigures(Figures):
     skipped_steps: int
     stop_reason: str
     samples_per_second: float
+    rollbacks: list[Rollback] = []
     curve: list[TrainPoint]
     evaluations: list[EvaluationPoint]
     checkpoints: list[int]  # steps of the checkpoints that are kept

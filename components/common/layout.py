@@ -5,7 +5,7 @@ snapshots/<digest>.json          one manifest per snapshot, immutable
 runs/<run>/<step>.json           what each step did in a run; run.json and report.html beside
 keys/<run key>/<step>.json       the latest finished record of a step for this key
 keys/<run key>/finished.json     written when a run with this key has reached its decision
-checkpoints/<run key>/...        training state (training_core.checkpoint)
+checkpoints/<run key>/...        training state (training_core.checkpoints)
 promotions/<number>.json         the promotion log: the truth about the champion
 """
 

@@ -32,7 +32,7 @@ from components.common.figures import (
 )
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
-from components.report_run import formats, pictures, words
+from components.report_run import costs, formats, pictures, words
 from components.report_run.svg import tiny_bar
 
 HERE = Path(__file__).parent
@@ -95,6 +95,7 @@ def render(*, run: RunRecord, records: dict[str, StepRecord], replay: str) -> st
             finished=run.started + timedelta(seconds=run.seconds) if run.started else None,
             slowest=max((s.seconds for s in run.steps), default=0.0) or 1.0,
             words=words,
+            costs=costs,
         )
     )
     return formats.clean(page)

@@ -149,7 +149,7 @@ def training(seen: TrainFigures, selected: SelectFigures | None) -> Markup:
     wanted = ["loss", "log_loss"] + ([selected.metric] if selected else [])
     held = {name for point in seen.evaluations for name in point.metrics}
     metric = next((name for name in wanted if name in held), "")
-    loss = thinned([(float(p.step), p.loss) for p in seen.curve], MOST_POINTS)
+    loss = thinned([(float(p.step), p.loss) for p in seen.curve if p.loss is not None], MOST_POINTS)
     judged = [(float(p.step), p.metrics[metric]) for p in seen.evaluations if metric in p.metrics]
     series = [
         Series("train loss", loss, "line series-1"),

@@ -32,7 +32,7 @@ def run(
     ) as context:
         import torch
 
-        from training_core.checkpoint import Checkpoints
+        from training_core.checkpoints.catalogue import Checkpoints
         from training_core.evaluation import outputs_of
         from training_core.examples import Examples
         from training_core.package import write_package
@@ -47,10 +47,10 @@ def run(
         checkpoints = Checkpoints(context.store, trained["prefix"])
         found, weights = [], {}
         for manifest in checkpoints.manifests():
-            state = checkpoints.load(manifest)
+            state = checkpoints.model_state(manifest)
             if state is None:
                 continue
-            network.load_state_dict(state["model"])
+            network.load_state_dict(state)
             outputs = outputs_of(network, examples, device=torch.device("cpu"))
             losses = task.loss(outputs, examples.target).double().numpy()
             interval = mean_interval(
@@ -71,7 +71,7 @@ def run(
                     high=interval.high,
                 )
             )
-            weights[manifest.step] = state["model"]
+            weights[manifest.step] = state
         if not found:
             raise TrainingFailed(
                 f"no checkpoint below {trained['prefix']} in {context.store.uri} can be read"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from training_core.outcome import Point, Rollback
 
@@ -21,8 +21,18 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
 
-class Progress(Protocol):
-    """What shows a training."""
+class Progress:
+    """What shows a training; this one shows nothing."""
+
+    @staticmethod
+    def open(*, total_steps: int, rank: int, stream: TextIO | None = None) -> Progress:
+        """Return what fits the stream (default stderr); ranks other than 0 show nothing."""
+        stream = stream or sys.stderr
+        if rank != 0:
+            return Progress()
+        if stream.isatty() and os.environ.get("TERM") != "dumb":
+            return Bar(total_steps, stream)
+        return Lines(total_steps, stream)
 
     def point(self, point: Point) -> None:
         """Show a log interval."""
@@ -37,17 +47,7 @@ class Progress(Protocol):
         """Leave the terminal as it was; nothing is shown after this."""
 
 
-def open_progress(*, total_steps: int, rank: int, stream: TextIO | None = None) -> Progress:
-    """Return what fits the stream (stderr); ranks other than 0 show nothing."""
-    stream = stream or sys.stderr
-    if rank != 0:
-        return Hidden()
-    if stream.isatty() and os.environ.get("TERM") != "dumb":
-        return Bar(total_steps, stream)
-    return Lines(total_steps, stream)
-
-
-class Lines:
+class Lines(Progress):
     """One plain line for each thing."""
 
     def __init__(self, total_steps: int, stream: TextIO) -> None:
@@ -62,14 +62,11 @@ class Lines:
     def rollback(self, rollback: Rollback) -> None:
         self._say(went_back(rollback))
 
-    def close(self) -> None:
-        pass
-
     def _say(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
 
 
-class Bar:
+class Bar(Progress):
     """A bar that fills, with the newest figures beside it; what stays is printed above."""
 
     def __init__(self, total_steps: int, stream: TextIO) -> None:
@@ -113,22 +110,6 @@ class Bar:
             self._progress.add_task("training", total=self._total, figures="")
             self._progress.start()
         return self._progress
-
-
-class Hidden:
-    """Nothing."""
-
-    def point(self, point: Point) -> None:
-        pass
-
-    def evaluation(self, step: int, metrics: Mapping[str, float]) -> None:
-        pass
-
-    def rollback(self, rollback: Rollback) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 def figures(point: Point) -> str:

@@ -59,6 +59,7 @@ def run(
                 skipped_steps=outcome["skipped_steps"],
                 stop_reason=outcome["stop_reason"],
                 samples_per_second=outcome["samples_per_second"],
+                rollbacks=outcome["rollbacks"],
                 curve=[TrainPoint(**point) for point in outcome["curve"]],
                 evaluations=[
                     EvaluationPoint(step=number, metrics=values)

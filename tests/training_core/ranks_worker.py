@@ -1,4 +1,4 @@
-"""What each process of test_ranks.py does under torchrun; rank 0 writes down what came out."""
+"""What each process of the tests with several ranks does; rank 0 writes down what came out."""
 
 from __future__ import annotations
 
@@ -7,74 +7,252 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from training_samples import Sales, trainer, weights
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+from training_samples import CPU, Certain, Network, Sales, examples_of, settings, trainer
 
 from infra.folder import FolderStore
-from training_core.checkpoint import Checkpoints
-from training_core.errors import TrainingFailed
+from training_core.checkpoints.catalogue import Checkpoints
+from training_core.errors import EvertrainError
 from training_core.evaluation import evaluate
 from training_core.loop import Trainer
-from training_core.parallel import DataParallel, choose_device, choose_strategy
+from training_core.parallel.choose import choose_strategy
+from training_core.parallel.ddp import DataParallel
+from training_core.parallel.strategy import Strategy
 
-COUNT = 41  # in batches of 8 the last one of an epoch has a single row, so one rank has none
-
-
-class _FailingStore(FolderStore):
-    """Fails without a word, on one rank."""
-
-    def put(self, key: str, data: bytes) -> None:
-        raise MemoryError
+COUNT = 41  # in batches of 8 the last one of an epoch has a single row, so most ranks have none
 
 
-def main(folder: Path) -> None:
-    strategy = choose_strategy(choose_device("cpu"))
-    assert isinstance(strategy, DataParallel)
-    assert strategy.world_size == 2
+class Blocks(nn.Module):
+    """Repeated blocks with BatchNorm and dropout, as a sharded or recomputed model has them."""
+
+    def __init__(self, *, dropout: float = 0.0, norm: bool = False) -> None:
+        super().__init__()
+        self.first = nn.Linear(2, 16)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(
+                nn.Linear(16, 16),
+                nn.BatchNorm1d(16) if norm else nn.LayerNorm(16),
+                nn.ReLU(),
+                nn.Dropout(dropout),
+            )
+            for _ in range(2)
+        )
+        self.head = nn.Linear(16, 1)
+
+    def forward(self, categories: Tensor, numbers: Tensor) -> Tensor:
+        hidden = self.first(numbers)
+        for block in self.blocks:
+            hidden = hidden + block(hidden)
+        outputs: Tensor = self.head(hidden)
+        return outputs.squeeze(1)
+
+
+def blocks(**changes: Any) -> Blocks:
+    torch.manual_seed(3)
+    return Blocks(**changes)
+
+
+def whole(run: Trainer) -> dict[str, Tensor]:
+    """The weights, put together where they are sharded; a collective."""
+    return {
+        name: (value.full_tensor() if isinstance(value, DTensor) else value).detach().clone()
+        for name, value in run.module.state_dict().items()
+    }
+
+
+def said(run: Trainer) -> dict[str, Any]:
+    return {
+        "weights": whole(run),
+        "losses": [point.loss for point in run.outcome.curve],
+        "norms": [point.gradient_norm for point in run.outcome.curve],
+        "updates": [point.update_norm for point in run.outcome.curve],
+        "evaluations": run.outcome.evaluations,
+        "steps": run.outcome.steps,
+        "skipped": run.outcome.skipped_steps,
+        "resumed_from": run.outcome.resumed_from,
+        "damaged": run.strategy.gather(run.checkpoints.damaged if run.checkpoints else []),
+    }
+
+
+def strategy_of(**changes: Any) -> Strategy:
+    return choose_strategy(CPU, settings(**changes))
+
+
+# ---- agreement with one process --------------------------------------------------------------
+
+
+def agreement(folder: Path) -> dict[str, Any]:
+    """Train the same on several ranks in several ways."""
     found: dict[str, Any] = {}
+    for kind in ("ddp", "fsdp"):
+        for accumulation in (1, 3):
+            changes: dict[str, Any] = {"accumulation": accumulation, "parallel": {"strategy": kind}}
+            run = trainer(
+                model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes
+            )
+            run.fit()
+            found[f"{kind} {accumulation}"] = said(run)
+    for optimiser in ("sgd", "nadam", "muon"):
+        changes = {"optimiser": {"name": optimiser, "lr": 0.01}, "parallel": {"strategy": "fsdp"}}
+        run = trainer(model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes)
+        run.fit()
+        found[f"fsdp {optimiser}"] = said(run)
+    changes = {"activation_checkpointing": True, "parallel": {"strategy": "fsdp"}}
+    run = trainer(model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes)
+    run.fit()
+    found["fsdp recomputed"] = said(run)
+    sharded = [p for p in run.module.parameters() if isinstance(p, DTensor)]
+    state = [v for o in run.update.optimisers for s in o.state.values() for v in s.values()]
+    found["own numbers"] = run.strategy.gather(
+        [
+            sum(p.to_local().numel() for p in sharded),
+            sum(v.to_local().numel() for v in state if isinstance(v, DTensor)),
+        ]
+    )
+    found["all numbers"] = sum(p.numel() for p in sharded)
+    return found
 
-    def fit(name: str, run: Trainer) -> None:
-        outcome = run.fit()
-        found[name] = {
-            "weights": weights(run.model),
-            "losses": [point.loss for point in outcome.curve],
-            "norms": [point.gradient_norm for point in outcome.curve],
-            "evaluations": outcome.evaluations,
-            "steps": outcome.steps,
-            "resumed_from": outcome.resumed_from,
-            "damaged": strategy.gather(run.checkpoints.damaged if run.checkpoints else []),
-        }
 
+# ---- evaluation, statistics, faults ----------------------------------------------------------
+
+
+def faults(folder: Path) -> dict[str, Any]:
+    """Evaluation, pooled statistics, stops, damage and failures on two ranks."""
+    found: dict[str, Any] = {}
+    strategy = strategy_of()
+    assert isinstance(strategy, DataParallel)
     common: dict[str, Any] = {"count": COUNT, "strategy": strategy}
-    for accumulation in (1, 3):
-        fit(f"accumulation {accumulation}", trainer(accumulation=accumulation, **common))
 
     run = trainer(noting=True, **common)
-    evaluate(run.task, run.model.module, run.validation, strategy=strategy)
-    found["evaluated"] = strategy.gather(run.model.module.evaluated)
+    evaluate(run.task, run.module, run.validation, strategy=strategy)
+    found["evaluated"] = strategy.gather(run.module.evaluated)
+
+    run = trainer(model=blocks(norm=True), count=COUNT, strategy=strategy, **NORMS)
+    norm = run.module.blocks[0][1]
+    norm.running_mean.fill_(float(strategy.rank))
+    norm.running_var.fill_(2.0)
+    strategy.synchronise_statistics()
+    found["statistics"] = [norm.running_mean.clone(), norm.running_var.clone()]
 
     dropout: dict[str, Any] = {**common, "task": Sales()}  # its masks need each rank's state
-    fit("undisturbed", trainer(**dropout))
-    only_rank_1 = {"should_stop": lambda: strategy.rank == 1}
-    fit("stopped", trainer(folder / "stopped", hooks=only_rank_1, **dropout))
-    fit("resumed", trainer(folder / "stopped", **dropout))
+    for name, model in (("dropout", None), ("norms", True)):
 
-    fit("to be damaged", trainer(folder / "damaged", hooks=only_rank_1, **dropout))
+        def fit(place: str, stop_at: int = 0) -> Trainer:
+            own = blocks(norm=True, dropout=0.1) if model else None
+            run = trainer(folder / name / place, model=own, **dropout, **(NORMS if model else {}))
+            run.should_stop = lambda: strategy.rank == 1 and run.outcome.steps >= stop_at > 0
+            run.fit()
+            return run
+
+        found[f"{name} undisturbed"] = said(fit("undisturbed"))
+        found[f"{name} stopped"] = said(fit("resumed", stop_at=5))
+        found[f"{name} resumed"] = said(fit("resumed"))
+
+    place = folder / "damaged"
+    run = trainer(place, **dropout)
+    run.should_stop = lambda: run.outcome.steps >= 5
+    run.fit()
     if strategy.rank == 0:
-        shard = folder / "damaged/run/000000005/rank-1.pt"
+        shard = place / f"run/{run.outcome.steps:09d}/shard-1.bin"
         shard.write_bytes(shard.read_bytes()[:-1])
     strategy.gather(None)
-    fit("damaged", trainer(folder / "damaged", **dropout))
+    run = trainer(place, **dropout)
+    run.fit()
+    found["damaged"] = said(run)
 
     kind = _FailingStore if strategy.rank == 1 else FolderStore
     run = trainer(place=Checkpoints(kind(folder / "failing"), "run"), **common)
     try:
         run.fit()
-    except (TrainingFailed, MemoryError) as error:
+    except (EvertrainError, MemoryError) as error:
         found["failing"] = strategy.gather(type(error).__name__)
-    if strategy.rank == 0:
-        torch.save(found, folder / "found.pt")
-    strategy.close()
+
+    for kind_of in ("ddp", "fsdp"):
+        found[f"fp16 {kind_of}"] = _overflow(kind_of)
+    return found
+
+
+class _FailingStore(FolderStore):
+    """Fails without a word, on one rank."""
+
+    def put(self, key: str, data: Any) -> None:
+        raise MemoryError
+
+
+class _Infinite(Certain):
+    """One row of the split has an infinite loss."""
+
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        values = super().loss(outputs, target)
+        return torch.where(target > 5, values * torch.inf, values)
+
+
+def _overflow(kind: str) -> dict[str, Any]:
+    changes: dict[str, Any] = {
+        "precision": "fp16", "epochs": 1, "log_every": 1, "parallel": {"strategy": kind},
+    }  # fmt: skip
+    _, examples = examples_of(Certain(), COUNT)
+    examples.target[0] = 9.0
+    strategy = strategy_of(**changes)
+    run = trainer(
+        task=_Infinite(), model=blocks(), train=examples, count=COUNT, strategy=strategy, **changes
+    )
+    before = run.precision.scaler.get_scale()
+    run.fit()
+    return {
+        "before": before,
+        "skipped": strategy.gather(int(run.update.skipped.item())),
+        "scales": strategy.gather(run.precision.scaler.get_scale()),
+        "finite": all(bool(value.isfinite().all()) for value in whole(run).values()),
+        "sums": strategy.gather(sum(float(value.double().sum()) for value in whole(run).values())),
+    }
+
+
+# ---- the same weights on any number of ranks -------------------------------------------------
+
+# BatchNorm needs two rows: 16, 16 and 9 in four parts
+NORMS: dict[str, Any] = {"batch_size": 16, "epochs": 4}
+TOPOLOGY: dict[str, Any] = {"deterministic": "topology", "log_every": 3, **NORMS}
+STOPS = {2: 4, 4: 9}  # ranks: the step at which they are stopped
+
+
+def topology_trainer(folder: Path | None, strategy: Strategy) -> Trainer:
+    """Dropout and BatchNorm, on 41 rows."""
+    return trainer(
+        folder, model=blocks(norm=True, dropout=0.2), count=COUNT, strategy=strategy, **TOPOLOGY
+    )
+
+
+def topology(folder: Path) -> dict[str, Any]:
+    """Train undisturbed, and go on with what other ranks have begun, to a stop."""
+    strategy = strategy_of(**TOPOLOGY)
+    run = topology_trainer(None, strategy)
+    run.fit()
+    found = {"undisturbed": said(run)}
+    run = topology_trainer(folder / "elastic", strategy)
+    run.should_stop = lambda: run.outcome.steps >= STOPS[strategy.world_size]
+    run.fit()
+    return {**found, "elastic": said(run)}
+
+
+def hybrid(folder: Path) -> dict[str, Any]:
+    """HSDP: two groups of two."""
+    changes: dict[str, Any] = {"parallel": {"strategy": "fsdp", "replicas": 2}}
+    run = trainer(model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes)
+    run.fit()
+    return {"hybrid": said(run), **topology(folder)}
+
+
+def main(scenario: str, folder: Path) -> None:
+    assert Network  # the same samples as in the tests of one process
+    found = {"agreement": agreement, "faults": faults, "topology": topology, "hybrid": hybrid}[
+        scenario
+    ](folder)
+    if torch.distributed.get_rank() == 0:
+        torch.save(found, folder / f"{scenario}.pt")
+    torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -21,10 +18,8 @@ from training_samples import (
 from training_core.errors import ConfigurationError
 from training_core.evaluation import evaluate, outputs_of
 from training_core.examples import Examples
-from training_core.optim.optimisers import build_optimiser
-from training_core.optim.schedules import learning_rate
+from training_core.optim.schedules import make_schedule
 from training_core.parallel import SingleProcess, choose_device, choose_strategy
-from training_core.settings import OptimiserSettings, ScheduleSettings
 
 # ---- precision and device --------------------------------------------------------------------
 
@@ -110,69 +105,12 @@ def test_validation_during_training_sees_every_row_once_each_time() -> None:
     assert sorted(noting(run).evaluated) == sorted([*range(21)] * 3)
 
 
-# ---- optimiser and schedule ------------------------------------------------------------------
-
-
-def test_norms_and_biases_get_no_weight_decay_and_frozen_weights_no_update() -> None:
-    model = trainer().model
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    model.get_parameter("head.weight").requires_grad_(False)
-    optimiser = build_optimiser(model, OptimiserSettings(weight_decay=0.1))
-    decay = {
-        names[id(parameter)]: group["weight_decay"]
-        for group in optimiser.param_groups
-        for parameter in group["params"]
-    }
-    assert decay == {
-        "embedding.weight": 0.1,
-        "body.0.weight": 0.1,
-        "body.0.bias": 0.0,
-        "body.1.weight": 0.0,  # of a LayerNorm
-        "body.1.bias": 0.0,
-        "head.bias": 0.0,
-    }
-
-
-def _rates(steps: int, **schedule: Any) -> list[float]:
-    return [
-        learning_rate(
-            step, steps=steps, peak=2.0, schedule=ScheduleSettings.model_validate(schedule)
-        )
-        for step in range(steps)
-    ]
-
-
-@pytest.mark.parametrize("shape", ["constant", "linear", "cosine"])
-def test_the_rate_rises_evenly_to_its_peak(shape: str) -> None:
-    rates = _rates(100, shape=shape, warmup=0.1)
-    rises = [b - a for a, b in pairwise([0.0, *rates[:11]])]
-    assert rises == pytest.approx([2 / 11] * 11)
-    assert rates[10] == max(rates) == 2.0
-
-
-def test_after_the_peak_each_shape_goes_its_way_to_the_end() -> None:
-    assert set(_rates(50, shape="constant", warmup=0)) == {2.0}
-    linear = _rates(51, shape="linear", warmup=0, final=0.1)
-    assert [b - a for a, b in pairwise(linear)] == pytest.approx([-1.8 / 50] * 50)
-    cosine = _rates(51, shape="cosine", warmup=0, final=0.1)
-    assert cosine[25] == pytest.approx(1.1)
-    assert all(a >= b for a, b in pairwise(cosine))
-    assert cosine[5] > linear[5]
-    assert cosine[-1] == pytest.approx(0.2)
-    assert linear[-1] == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize("steps", [1, 2, 3])
-@pytest.mark.parametrize("shape", ["constant", "linear", "cosine"])
-def test_the_shortest_runs_have_rates_too(steps: int, shape: str) -> None:
-    rates = _rates(steps, shape=shape, warmup=0.4)
-    assert all(0 <= rate <= 2 for rate in rates)
-    assert rates[0] > 0
+# ---- schedule -------------------------------------------------------------------------------
 
 
 def test_the_trainer_follows_the_schedule_to_its_end() -> None:
     run = trainer(log_every=1, schedule={"shape": "linear", "warmup": 0.25, "final": 0.5})
     rates = [point.lr for point in run.fit().curve]
-    schedule = run.settings.schedule
-    assert rates == [learning_rate(i, steps=12, peak=1e-3, schedule=schedule) for i in range(12)]
+    schedule = make_schedule(run.settings.schedule, run.settings.optimiser, steps=12)
+    assert rates == [schedule.at(step).lr for step in range(12)]
     assert rates[-1] == pytest.approx(0.5e-3)

@@ -11,10 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from infra.folder import FolderStore
-from training_core.checkpoint import Checkpoints
+from training_core.checkpoints.catalogue import Checkpoints
+from training_core.determinism import seed_everything
 from training_core.examples import Examples
-from training_core.loop import Trainer, seed_everything
-from training_core.parallel import SingleProcess, Strategy
+from training_core.loop import Trainer
+from training_core.parallel.single import SingleProcess
+from training_core.parallel.strategy import Strategy
 from training_core.settings import TrainingSettings
 from training_core.tabular import TabularPreprocessor
 from training_core.task import BinaryTask, Preprocessor

@@ -16,6 +16,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from training_core.errors import ConfigurationError
+from training_core.optim.optimisers import materialise_state
 
 MODEL, OPTIMISER = "model.", "optimiser."
 
@@ -48,8 +49,7 @@ class LiveState:
         """
         if self._seen and self._seen == self._present():
             return False
-        for optimiser in self.optimisers:
-            materialise_state(optimiser)
+        materialise_state(self.optimisers)
         found: dict[str, Any] = {
             f"{MODEL}{name}": value for name, value in get_model_state_dict(self.model).items()
         }
@@ -88,15 +88,6 @@ class LiveState:
                 for state in optimiser.state.values():
                     own += [value for value in state.values() if isinstance(value, Tensor)]
             return [(id(tensor), local(tensor).data_ptr()) for tensor in own]
-
-
-def materialise_state(optimiser: Optimizer) -> None:  # TEMPORARY
-    if not optimiser.state:
-        from torch.distributed.checkpoint.state_dict import _init_optim_state
-
-        _init_optim_state(optimiser)
-        for state in optimiser.state.values():
-            state["step"].zero_()
 
 
 def local(tensor: Tensor) -> Tensor:

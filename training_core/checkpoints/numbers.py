@@ -32,7 +32,10 @@ def from_json(data: bytes) -> Any:
     Raises:
         ValueError: It is no JSON.
     """
-    return json.loads(data, object_hook=_unmarked)
+    try:
+        return json.loads(data, object_hook=_unmarked)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def _marked(value: Any) -> Any:

@@ -210,7 +210,7 @@ class Saver:
         if any(failures):
             with suppress(Exception):  # what is left will be swept; what failed matters more
                 self._remove([saving.step])
-            if saving.failure is not None:
+            if saving.failure is not None and failures[self.strategy.rank]:
                 raise saving.failure
             fail_with(failures)
 

@@ -16,6 +16,6 @@ class CheckpointSettings(Settings):
     metric: str = Field("loss", description="Validation metric that ranks them; lower is better.")
     keep_every: int = Field(0, ge=0, description="Also keep each multiple of this step; 0: none.")
     keep_exponential: bool = Field(
-        False, description="Also keep the newest one of each doubling of the age."
+        False, description="Also keep the oldest one of each doubling of the age."
     )
     asynchronous: bool = Field(True, description="Write while training goes on.")

@@ -57,8 +57,8 @@ def _mapped(path: Path, name: str, column: Any) -> NDArray[Any]:
         raise ConfigurationError(
             f"{path}: column {name!r} has {column.null_count} nulls", hint="fill or drop them"
         )
-    kind, width = column.type, ()
-    values = column
+    kind, values = column.type, column
+    width: tuple[int, ...] = ()
     if pa.types.is_fixed_size_list(kind):
         kind, width, values = kind.value_type, (kind.list_size,), column.flatten()
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)

@@ -69,9 +69,9 @@ class BlockFeed(RowFeed):
     """Feeds examples from disk, of which only a window is in memory.
 
     The order mixes the blocks of all segments, then the rows of each window of `window_blocks`
-    neighbours in that order: 128 KiB each, so 4 MiB together, which the caches. Rows that
-    lie beside each other on disk thus come in the same window; if they are alike, mix them when
-    they are written, or widen the window.
+    neighbours in that order: 128 KiB each, so 4 MiB together, which stay in the caches. Rows that
+    lie beside each other on disk thus come soon after one another; if long runs of them are alike,
+    mix them when they are written, or widen the window.
 
     Args:
         segments: From `npy.open_blocks` or `arrow.open_arrow`; all with the same columns.
@@ -111,9 +111,7 @@ class BlockFeed(RowFeed):
 
     def reader(self, *, seed: int, epoch: int) -> BlockReader:
         """Return the reader of an epoch."""
-        order = BlockOrder(
-            self._lengths, window_blocks=self._window_blocks, seed=seed, epoch=epoch
-        )
+        order = BlockOrder(self._lengths, window_blocks=self._window_blocks, seed=seed, epoch=epoch)
         return BlockReader(self._segments, order)
 
     _reader = reader
@@ -134,7 +132,7 @@ class BlockReader:
         self._segments, self._order = segments, order
         self._like = segments[0].like
         self._first_blocks = np.cumsum([0] + [len(segment.starts) for segment in segments])
-        self._memory: Columns = columns(self._like)
+        self._memory: Columns = columns(empty(self._like, 0))
         self._window: Window | None = None
         self._rows: Integers = np.empty(0, np.int64)
 
@@ -217,4 +215,3 @@ def _described(like: Examples) -> str:
     tensors = {**like.arrays, "target": like.target}
     words = [f"{name} {t.dtype} {list(t.shape[1:])}" for name, t in tensors.items()]
     return ", ".join(words) + (", units" if like.units is not None else "")
-

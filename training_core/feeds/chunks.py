@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, split_with_sizes
 
 from training_core.errors import ConfigurationError
 from training_core.examples import Examples
@@ -136,10 +136,12 @@ def batches(
         weights: Of each part of each step.
         units: Units of all samples of the stretch, of all ranks; None: one each.
     """
-    named = (zip(repeat(name), array.split(sizes)) for name, array in examples.arrays.items())
-    fields = [map(dict, zip(*named, strict=True)), examples.target.split(sizes)]
+    named = (
+        zip(repeat(name), split_with_sizes(array, sizes)) for name, array in examples.arrays.items()
+    )
+    fields = [map(dict, zip(*named, strict=True)), split_with_sizes(examples.target, sizes)]
     if examples.units is not None:
-        fields.append(examples.units.split(sizes))
+        fields.append(split_with_sizes(examples.units, sizes))
     microbatches = list(map(Microbatch, map(Examples, *fields), weights))
     each = len(sizes) // stretch.steps
     groups = [microbatches[start : start + each] for start in range(0, len(sizes), each)]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from training_core.examples import Examples
 from training_core.feeds.chunks import RowFeed
-from training_core.feeds.order import permutation
+from training_core.feeds.order import Integers, permutation
 from training_core.feeds.rows import Columns, columns, gather
 from training_core.feeds.steps import Cut, Stretch
 
@@ -34,9 +34,7 @@ class MemoryFeed(RowFeed):
 
 
 class _Reader:
-    def __init__(
-        self, source: Columns, units: NDArray[np.float32] | None, drawn: NDArray[np.integer]
-    ) -> None:
+    def __init__(self, source: Columns, units: NDArray[np.float32] | None, drawn: Integers) -> None:
         self._source, self._units, self._drawn = source, units, drawn
 
     def read(self, stretch: Stretch, cut: Cut, into: Columns) -> NDArray[np.float32] | None:

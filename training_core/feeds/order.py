@@ -8,13 +8,14 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-Integers = NDArray[np.int64]
+Integers = NDArray[np.integer[Any]]
 
 _PHASES = 4_096
 
@@ -172,7 +173,10 @@ class Interleaving:
         self._number = number
 
 
+def mixed_seed(*key: int) -> int:
+    """Return a seed of 63 bits that depends on all of some numbers, none of them negative."""
+    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) >> 1
+
+
 def _generator(*key: int) -> torch.Generator:
-    """Return a generator whose numbers depend on all of the key."""
-    mixed = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
-    return torch.Generator().manual_seed(int(mixed >> np.uint64(1)))
+    return torch.Generator().manual_seed(mixed_seed(*key))

@@ -40,7 +40,7 @@ def gather(source: Columns, rows: Integers, into: Columns) -> None:
 
 def row_bytes(like: Examples) -> int:
     """Return the bytes of one example."""
-    return max(1, sum(column.dtype.itemsize * column[0].size for column in columns(like)))
+    return max(1, sum(column.nbytes // len(column) for column in columns(like)))
 
 
 def empty(like: Examples, rows: int, *, pin: bool = False) -> Examples:

@@ -38,20 +38,16 @@ class FlatParameters:
 
     Attributes:
         weights, gradients: The buffers, 1-D; zeros lie between parameters for alignment.
-        decaying, others: The parameters, in the order of the buffers.
+        decaying, others: The parameters, in the model's order.
         runs: What may be updated at once with the very result of an update one by one.
     """
 
     def __init__(self, model: nn.Module) -> None:
         assert self.fits(model)
-        groups = by_decay(model)
-        first = next(iter(groups[0] + groups[1]))
+        self.decaying, self.others = by_decay(model)
+        first = (self.decaying + self.others)[0]
         self._unit = UNIT // first.element_size()
-        # A kernel's vectors round the last odd elements of a tensor differently: parameters that
-        # have some end a run, and the others come before them, so that there are few runs.
-        self.decaying, self.others = (sorted(group, key=self._has_tail) for group in groups)
-        self.parameters = self.decaying + self.others
-        self._offsets: list[int] = []
+        self._offsets: dict[Parameter, int] = {}
         self.runs: list[Run] = []
         size = self._lay_out()
         self.weights = torch.zeros(size, dtype=first.dtype, device=first.device)
@@ -70,7 +66,7 @@ class FlatParameters:
         """Return each parameter's part of a buffer that is laid out like `weights`."""
         return {
             p: buffer.as_strided(p.size(), torch.empty_like(p, device="meta").stride(), offset)
-            for p, offset in zip(self.parameters, self._offsets, strict=True)
+            for p, offset in self._offsets.items()
         }
 
     def collected(self) -> Tensor:
@@ -79,7 +75,7 @@ class FlatParameters:
         Raises:
             TrainingFailed: Gradients are no longer views, so the buffer is without them.
         """
-        if self.parameters[0].grad is not self._first_gradient:
+        if self._first.grad is not self._first_gradient:
             raise TrainingFailed(
                 "gradients were set to None or replaced while they lie in one buffer",
                 hint="leave zeroing to the trainer: call no zero_grad() in the task or the model",
@@ -94,15 +90,20 @@ class FlatParameters:
         return parameter.numel() % self._unit != 0
 
     def _lay_out(self) -> int:
-        """Give each parameter its place; return the size of a buffer."""
+        """Give each parameter its place; return the size of a buffer.
+
+        The last odd elements of a tensor are rounded differently than those that fill a vector. So
+        a parameter that has some ends a run, and comes after those that have none.
+        """
         place = 0
         for group, decays in ((self.decaying, True), (self.others, False)):
             start = place
-            for parameter in group:
-                self._offsets.append(place)
+            ordered = sorted(group, key=self._has_tail)
+            for parameter in ordered:
+                self._offsets[parameter] = place
                 end = place + parameter.numel()
                 place = -(-end // self._unit) * self._unit
-                if self._has_tail(parameter) or parameter is group[-1]:
+                if self._has_tail(parameter) or parameter is ordered[-1]:
                     self.runs.append(Run(start, end, decays))
                     start = place
         return place
@@ -110,10 +111,11 @@ class FlatParameters:
     @torch.no_grad()
     def _attach(self) -> None:
         weights, gradients = self.views(self.weights), self.views(self.gradients)
-        for parameter in self.parameters:
+        for parameter in self._offsets:
             weights[parameter].copy_(parameter)
             if parameter.grad is not None:
                 gradients[parameter].copy_(parameter.grad)
             parameter.data = weights[parameter]
             parameter.grad = gradients[parameter]
-        self._first_gradient = self.parameters[0].grad
+        self._first = next(iter(self._offsets))
+        self._first_gradient = self._first.grad

@@ -26,8 +26,7 @@ class FlatAdamW(torch.optim.AdamW):
     """`torch.optim.AdamW(fused=True)` whose state is views of flat buffers: the same bits, sooner.
 
     Its state dict is torch's: what plain AdamW has saved loads here, and the other way round.
-    Loading copies into the buffers, so that tensors once handed out stay the live ones. There is
-    one step counter, which all parameters share.
+    Loading copies into the buffers, so that tensors once handed out stay the live ones.
 
     As with torch's fused optimisers, gradients are divided by `grad_scale`, and nothing changes
     where `found_inf` is 1; both are 0-d tensors on the device, or None.
@@ -53,12 +52,17 @@ class FlatAdamW(torch.optim.AdamW):
         super().__init__(groups, lr=lr, betas=betas, eps=eps, fused=True)
         self.flat = flat
         self._kernel = fused_kernel()
-        self._steps = torch.zeros((), dtype=torch.float32, device=flat.weights.device)
         means, squares = torch.zeros_like(flat.weights), torch.zeros_like(flat.weights)
-        for parameter, mean in flat.views(means).items():
-            self.state[parameter] = {"step": self._steps, "exp_avg": mean}
-        for parameter, square in flat.views(squares).items():
-            self.state[parameter]["exp_avg_sq"] = square
+        means_of, squares_of = flat.views(means), flat.views(squares)
+        # A counter for each parameter, as torch has it; they are one buffer, and always equal.
+        self._steps = torch.zeros(len(means_of), dtype=torch.float32, device=flat.weights.device)
+        self._step = [self._steps[0]]
+        for parameter, step in zip(means_of, self._steps.unbind(), strict=True):
+            self.state[parameter] = {
+                "step": step,
+                "exp_avg": means_of[parameter],
+                "exp_avg_sq": squares_of[parameter],
+            }
         buffers = (flat.weights, flat.gradients, means, squares)
         self._runs = [
             (0 if run.decays else -1, [[buffer[run.start : run.stop]] for buffer in buffers])
@@ -73,7 +77,7 @@ class FlatAdamW(torch.optim.AdamW):
             group = self.param_groups[index]
             beta1, beta2 = group["betas"]
             self._kernel(
-                weights, gradients, means, squares, [], [self._steps],
+                weights, gradients, means, squares, [], self._step,
                 lr=group["lr"], beta1=beta1, beta2=beta2, weight_decay=group["weight_decay"],
                 eps=group["eps"], amsgrad=False, maximize=False, grad_scale=scale, found_inf=found,
             )  # fmt: skip

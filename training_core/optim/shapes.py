@@ -117,8 +117,10 @@ def _triangular2(run: Run) -> Shape:
 def _cyclic(run: Run, *, shrink: float) -> Shape:
     """Smith 2017, "Cyclical Learning Rates"; each cycle is `shrink` times as high."""
     floor, height, warmup = run.floor, run.peak - run.floor, run.warmup
-    missing = 1 if warmup else 0  # the warm-up is the first half of the first cycle
-    half = max(1.0, (run.steps - warmup) / (2 * run.settings.cycles - missing))
+    halves = 2 * run.settings.cycles
+    # the warm-up is the first half; nor has a run with fewer steps than halves time to rise from 0
+    missing = 1 if warmup or run.steps < halves else 0
+    half = max(1.0, (run.steps - warmup) / (halves - missing))
 
     def at(step: int) -> Rate:
         cycle, place = divmod((step - warmup) / half + missing, 2)  # place: 0 low, 1 high, 2 low

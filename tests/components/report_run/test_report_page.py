@@ -129,10 +129,36 @@ def test_every_subset_of_records_makes_a_page() -> None:
 
 def test_figures_that_cannot_be_read_are_said_and_not_guessed() -> None:
     run, records = finished()
-    records["train_distributed"].figures["curve"][3]["loss"] = None  # how JSON writes NaN
+    records["train_distributed"].figures["curve"][3]["lr"] = None  # how JSON writes NaN
     text = Outline(render(run=run, records=records, replay=REPLAY)).text
-    assert "train_distributed left figures that cannot be read: curve.3.loss" in text
+    assert "train_distributed left figures that cannot be read: curve.3.lr" in text
     assert "PROMOTED" in text
+
+
+def test_the_page_says_what_training_cost_and_that_it_went_back() -> None:
+    run, records = finished()
+    figures = records["train_distributed"].figures
+    for i, point in enumerate(figures["curve"]):
+        point |= {"seconds_data": 0.001, "seconds_forward": 0.003, "seconds_backward": 0.006}
+        point |= {"seconds_optimiser": None if i % 2 else 0.0025, "seconds_communication": 0.0}
+        point |= {"peak_memory_bytes": 10**6 * i, "mfu": 0.31, "checkpoint_stall": 0.001}
+    figures["curve"][3] |= {"loss": None, "gradient_norm": None}  # every step was skipped
+    figures["rollbacks"] = [
+        {"step": 120, "to_step": 96, "reason": "the loss is 9", "lr_factor": 0.5}
+    ]
+    text = Outline(render(run=run, records=records, replay=REPLAY)).text
+    assert (
+        "A step took 12.5 ms (median of 237 steps measured): backward 48.0 %, forward 24.0 %, "
+        "optimiser 20.0 %, data 8.0 %. Model FLOPs utilisation: 31.0 %. Peak memory of the first "
+        "process: 236 MB. Checkpoints kept training waiting for 237 ms in all."
+    ) in text
+    assert "At step 120, to step 96, learning rate × 0.5 from there: the loss is 9." in text
+
+
+def test_a_training_that_measured_nothing_of_itself_claims_nothing() -> None:
+    text = Outline(page_of("promoted")).text
+    assert "A step took" not in text
+    assert "Peak memory" not in text
 
 
 def test_the_page_names_data_drift_quarantine_leaks_splits_and_lineage() -> None:

@@ -1,0 +1,125 @@
+"""What some real processes under torchrun (gloo) save, others load: bit for bit, moments too."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from checkpoint_samples import Training, same, steps_of
+
+from infra.folder import FolderStore
+from training_core.checkpoints.catalogue import Checkpoints
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+HERE = Path(__file__).parent
+
+
+def torchrun(folder: Path, verb: str, strategy: str, *, ranks: int) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--local-addr=127.0.0.1", f"--nproc-per-node={ranks}"]
+    environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
+    environment |= {"PYTHONPATH": f"{HERE.parents[1]}:{HERE}", "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(
+        [*command, str(HERE / "checkpoint_ranks_worker.py"), str(folder), verb, strategy],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=200,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-4000:]
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders with what two ranks have saved, by strategy."""
+    found = {}
+    for strategy in ("ddp", "fsdp"):
+        found[strategy] = tmp_path_factory.mktemp(strategy)
+        torchrun(found[strategy], "save", strategy, ranks=2)
+    return found
+
+
+@pytest.fixture(params=["ddp", "fsdp"])
+def saved(request: pytest.FixtureRequest, stores: dict[str, Path]) -> Path:
+    return stores[request.param]
+
+
+def state(folder: Path, name: str) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = torch.load(folder / f"{name}.pt", weights_only=True)
+    return found
+
+
+def test_one_process_loads_it_and_evaluation_reads_it(saved: Path) -> None:
+    run = Training(saved / "store", seed=7)
+    restored = run.saver.restore()
+    assert restored is not None
+    assert same(run.state(), state(saved, "fifth"))
+    assert restored.own is not None
+    assert restored.own["torch"].tolist() == [0] * 5
+    third, fifth = run.checkpoints.manifests()
+    assert (third.step, third.metrics, fifth.step) == (3, {"loss": 0.5}, 5)
+    for manifest, name in ((third, "third"), (fifth, "fifth")):
+        model = run.checkpoints.model_state(manifest)
+        assert model is not None
+        expected = {k: v for k, v in state(saved, name).items() if k.startswith("model.")}
+        assert same({f"model.{key}": value for key, value in model.items()}, expected)
+
+
+@pytest.mark.parametrize(
+    ("saved_by", "strategy", "ranks"),
+    [("ddp", "ddp", 4), ("ddp", "fsdp", 2), ("fsdp", "ddp", 2), ("fsdp", "fsdp", 4)]
+    + [("fsdp", "hsdp", 4)],
+)
+def test_any_strategy_on_any_number_of_ranks_loads_it(
+    stores: dict[str, Path], tmp_path: Path, saved_by: str, strategy: str, ranks: int
+) -> None:
+    folder = Path(shutil.copytree(stores[saved_by], tmp_path / "copy"))
+    torchrun(folder, "load", strategy, ranks=ranks)
+    assert same(state(folder, "loaded"), state(folder, "fifth"))
+    said = json.loads((folder / "loaded.json").read_text())
+    own = [[rank] * 5 if rank < 2 else None for rank in range(ranks)]
+    assert said == [[5, each, []] for each in own]
+
+
+def test_each_rank_writes_about_half_and_nothing_is_written_twice(saved: Path) -> None:
+    manifest = Checkpoints(FolderStore(saved / "store"), "run").manifests()[-1]
+    sizes = [shard.size for shard in manifest.shards.values()]
+    weights = sum(t.nbytes for t in state(saved, "fifth").values())
+    assert len(sizes) == 2
+    assert sum(sizes) < weights + 64 * 2 * len(manifest.tensors)
+    assert max(sizes) < 0.65 * sum(sizes)
+
+
+def test_damage_to_either_shard_is_seen_by_all_ranks_and_the_one_before_is_used(
+    stores: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(stores["fsdp"], tmp_path / "copy"))
+    shard = folder / "store/run/000000005/shard-1.bin"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    torchrun(folder, "load", "fsdp", ranks=2)
+    assert same(state(folder, "loaded"), state(folder, "third"))
+    for step, _, damaged in json.loads((folder / "loaded.json").read_text()):
+        assert step == 3
+        assert damaged == ["run/000000005/shard-1.bin is damaged: its sha256 is not the manifest's"]
+
+
+def test_a_checkpoint_that_one_rank_could_not_write_fails_on_all_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    torchrun(tmp_path, "fail", "ddp", ranks=2)
+    first, second = json.loads((tmp_path / "failed.json").read_text())
+    for kind, words, left in first[0]:
+        assert (kind, left) == ("TrainingFailed", ["000000001"])
+        assert words == "rank 1 failed: MemoryError"
+    assert [kind for kind, _, _ in second[0]] == ["MemoryError"] * 3
+    for steps, resumed, damaged in (first[1:], second[1:]):
+        assert (steps, resumed) == ([1, 5], 1)
+        assert damaged == ["run/000000005/shard-0.bin is damaged: its sha256 is not the manifest's"]
+    assert steps_of(Checkpoints(FolderStore(tmp_path / "failing"), "run")) == [1, 5]
