@@ -94,6 +94,7 @@ class S3Store:
 
     def get(self, key: str) -> bytes:
         return self._read(key)
+
     def pieces(self, key: str) -> Iterator[bytes]:
         info = self.info(key)
         if info is None:

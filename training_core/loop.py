@@ -226,10 +226,9 @@ class Trainer:
         self._next_log = following(self.settings.log_every)
         self._next_evaluation = following(self.evaluate_every)
         self._next_save = following(self.save_every)
-        self._next_question = step + self.state.patience  # of several ranks to each other
         self._next = min(self._next_log, self._next_evaluation, self._next_save)
         if self.strategy.world_size > 1:
-            self._next = min(self._next, self._next_question)
+            self._next = min(self._next, self.state.next_question)
 
     def _between_steps(self, lr: float) -> bool:
         """Do what is due. Returns whether to go on with the next step."""
@@ -295,7 +294,8 @@ class Trainer:
     def _asked_to_stop(self) -> bool:
         if self.strategy.world_size == 1:
             return self.should_stop()
-        return self.outcome.steps >= self._next_question and self.state.agree(self.should_stop())
+        due = self.outcome.steps >= self.state.next_question
+        return due and self.state.agree(self.should_stop())
 
     def _end(self) -> str:
         limit = self.settings.stopping.max_steps

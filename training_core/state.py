@@ -30,13 +30,14 @@ class State:
     """Keeps the state of a trainer.
 
     Attributes:
-        patience: Steps until the ranks ask each other again whether to stop.
+        next_question: The step at which ranks ask each other again whether to stop.
     """
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
         self.saver: Saver | None = None
-        self.patience = 1
+        self.next_question = 1
+        self._patience = 1  # steps between questions: twice as many each time, up to ASK_EVERY
         self._began = self._asked = time.monotonic()
         if trainer.checkpoints is not None:
             self.saver = Saver(
@@ -180,6 +181,7 @@ class State:
         trainer.interval.restore(
             losses=found.extra["interval"], rank=trainer.strategy.rank, **progress["interval"]
         )
+        self.next_question = found.manifest.step + self._patience
         self._restore_own(found.own, found.manifest.step)
 
     def _restore_own(self, own: dict[str, Tensor] | None, step: int) -> None:
@@ -199,9 +201,11 @@ class State:
     def agree(self, asked: bool) -> bool:
         """Return whether any rank was asked to stop, and plan the next question."""
         strategy, now = self.trainer.strategy, time.monotonic()
-        waited = (now - self._asked) / self.patience if strategy.rank == 0 else 0.0
+        waited = (now - self._asked) / self._patience if strategy.rank == 0 else 0.0
         numbers = torch.tensor([float(asked), waited], dtype=torch.float64, device=strategy.device)
         wishes, seconds_a_step = strategy.sum_(numbers).tolist()
-        self.patience = max(1, min(int(ASK_EVERY / max(seconds_a_step, 1e-9)), 2 * self.patience))
+        most = int(ASK_EVERY / max(seconds_a_step, 1e-9))
+        self._patience = max(1, min(most, 2 * self._patience))
+        self.next_question = self.trainer.outcome.steps + self._patience
         self._asked = now
         return bool(wishes > 0)

@@ -172,6 +172,19 @@ def test_what_mlflow_refuses_is_left_out_and_said_once(tmp_path: Path) -> None:
     assert "lr" in said[1]
 
 
+def test_a_refused_name_is_not_tried_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    mine, delivery = spool(tmp_path / "spool"), Delivery(database(tmp_path), warn=said.append)
+    unsent = Unsent(mine.path, own=True)
+    for step in range(3):
+        mine.metrics(step, {"loss": 0.5, "bad@name": 1.0})
+        delivery.deliver(unsent)
+    unsent.close()
+    mine.close()
+    assert len(said) == 1
+    assert len(history(database(tmp_path), the_run(database(tmp_path)))) == 3
+
+
 def test_nothing_is_sent_in_the_first_seconds(tmp_path: Path) -> None:
     code = """
 import sys, time
@@ -219,6 +232,20 @@ def test_batches_hold_whole_messages_and_go_on_where_they_were_confirmed(tmp_pat
     assert steps == list(range(10))
     mine.metrics(10, dict.fromkeys(map(str, range(20)), 1.0))  # more than a batch: alone
     assert [m[2] for m in unsent.batch(8)[0]] == [10]
+    unsent.close()
+    mine.close()
+
+
+def test_a_line_that_is_still_being_written_waits_for_its_end(tmp_path: Path) -> None:
+    mine = spool(tmp_path)
+    assert mine._file is not None
+    unsent = Unsent(mine.path, own=True)
+    os.write(mine._file, b'["metrics", 17, 1, {"lo')
+    messages, end = unsent.batch(100)
+    assert [m[0] for m in messages] == ["run"]
+    unsent.confirm(end)
+    os.write(mine._file, b'ss": 0.5}]\n')
+    assert unsent.batch(100)[0] == [["metrics", 17, 1, {"loss": 0.5}]]
     unsent.close()
     mine.close()
 

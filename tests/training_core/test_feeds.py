@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ def _small_chunks_and_blocks() -> Iterator[None]:
         yield
 
 
+@cache  # each write waits for the disk
 def npy_feed(count: int, *, units: bool) -> Feed:
     with tempfile.TemporaryDirectory() as folder:  # mapped files outlive their names
         parts = [
@@ -45,6 +47,7 @@ def npy_feed(count: int, *, units: bool) -> Feed:
         return BlockFeed([open_blocks(Path(folder))], window_blocks=3)
 
 
+@cache
 def arrow_feed(count: int) -> Feed:
     """Two files of record batches of 7 rows."""
     with tempfile.TemporaryDirectory() as folder:
@@ -56,20 +59,32 @@ def arrow_feed(count: int) -> Feed:
         return BlockFeed(segments, window_blocks=2)
 
 
-def host_feed(count: int, rank: int, world_size: int) -> Feed:
-    """Shards of uneven lengths, one of them empty, on one host or two."""
-    hosts = 1 if world_size == 1 else 2
+@cache
+def shards(count: int) -> list[BlockFeed | None]:
+    """Shards of uneven lengths, one of them empty."""
     lengths = [count // 2, 1, 0, count - count // 2 - 1]
-    with tempfile.TemporaryDirectory() as folder:
-        for shard, length in enumerate(lengths):
-            rows = numbered(length, first=sum(lengths[:shard]))
-            write_blocks(Path(folder) / str(shard), [rows] if length else [])
-        return HostFeed(
-            lambda shard: BlockFeed([open_blocks(Path(folder) / str(shard))], window_blocks=2),
-            lengths=lengths,
-            host=rank * hosts // world_size,
-            hosts=hosts,
-        )
+    feeds: list[BlockFeed | None] = []
+    for shard, length in enumerate(lengths):
+        with tempfile.TemporaryDirectory() as folder:
+            write_blocks(Path(folder), [numbered(length, first=sum(lengths[:shard]))])
+            segment = open_blocks(Path(folder))
+            feeds.append(BlockFeed([segment], window_blocks=2) if length else None)
+    return feeds
+
+
+def host_feed(count: int, rank: int, world_size: int) -> Feed:
+    """On one host or two."""
+    hosts = 1 if world_size == 1 else 2
+    feeds = shards(count)
+
+    def opened(shard: int) -> BlockFeed:
+        assert shard % hosts == rank * hosts // world_size
+        feed = feeds[shard]
+        assert feed is not None
+        return feed
+
+    lengths = [len(feed) if feed is not None else 0 for feed in feeds]
+    return HostFeed(opened, lengths=lengths, host=rank * hosts // world_size, hosts=hosts)
 
 
 CASES = [

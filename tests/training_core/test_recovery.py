@@ -63,6 +63,23 @@ def test_noise_of_a_loss_near_zero_and_negative_losses_are_no_spikes() -> None:
     assert not any(judged(divergence(), [-1.0, -2.0, -3.0, -3.0, -0.1, 0.5]))
 
 
+def test_a_resumed_run_judges_as_the_undisturbed_one_would() -> None:
+    def judged_with_kills(last: float) -> list[str]:
+        said = []
+        state = saved(divergence())
+        for n, loss in enumerate([2.0, *[1e-4] * 12, last], 1):
+            watch = divergence()
+            watch.load_state_dict(state)
+            said.append(watch.judge(point(20 * n, loss)))
+            state = saved(watch)
+        return said
+
+    for last in (9e-4, 0.21):
+        undisturbed = judged(divergence(), [2.0, *[1e-4] * 12, last])
+        assert judged_with_kills(last) == undisturbed
+        assert bool(undisturbed[-1]) == (last == 0.21)
+
+
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_though_no_step_was_skipped_is_divergence(loss: float) -> None:
     assert divergence().judge(point(20, loss)) == f"the loss up to step 20 is {loss}"

@@ -29,25 +29,30 @@ def open_arrow(path: Path, *, target: str = "target", units: str | None = None) 
     import pyarrow as pa
 
     try:
-        # segments keep the buffers, and so the mapping, alive
-        reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        file = pa.memory_map(str(path)).read_buffer()  # the columns keep it alive
+        reader = pa.ipc.open_file(file)
     except (pa.ArrowInvalid, OSError) as error:
         raise ConfigurationError(
-            f"{path} cannot be read as an Arrow IPC file: {error}",
-            hint="write it with pyarrow.ipc.new_file, without compression",
+            f"{path} cannot be read as an Arrow IPC file: {error}", hint=_HINT
         ) from error
     names = reader.schema.names
     for wanted in [target] if units is None else [target, units]:
         if wanted not in names:
             raise ConfigurationError(f"{path} has no column {wanted!r}; it has: {', '.join(names)}")
     segments = []
-    for batch in batches:
+    for number in range(reader.num_record_batches):
+        batch = reader.get_batch(number)
         columns = {name: _mapped(path, name, batch.column(name)) for name in names}
+        for name, column in columns.items():
+            if not file.address <= column.ctypes.data < file.address + file.size:
+                raise ConfigurationError(f"{path}: column {name!r} is compressed", hint=_HINT)
         labels = columns.pop(target)
         counted = None if units is None else columns.pop(units)
         segments.append(Segment.of(columns, labels, counted))
     return segments
+
+
+_HINT = "write it with pyarrow.ipc.new_file, without compression"
 
 
 def _mapped(path: Path, name: str, column: Any) -> NDArray[Any]:
