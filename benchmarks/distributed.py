@@ -138,8 +138,8 @@ def work(arguments: argparse.Namespace) -> None:
             done.append(speeds)
             if dist.get_rank() == 0:
                 words = ", ".join(f"{name} {speed:.0f}" for name, speed in speeds.items())
-                head = f"accumulation {accumulation}, {number + 1}/{arguments.count}"
-                print(f"{head}, samples/s: {words}", file=sys.stderr)
+                which = f"accumulation {accumulation}, {number + 1}/{arguments.count}"
+                print(f"{which}, samples/s: {words}", file=sys.stderr)
         rounds[accumulation] = done
         rows += [
             [str(accumulation), n, words_of(ratios(done, n, ALONE)),

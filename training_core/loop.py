@@ -22,11 +22,11 @@ from training_core.checkpoints.catalogue import Checkpoints
 from training_core.determinism import reproducible_kernels, seed_everything
 from training_core.evaluation import Objective, evaluate
 from training_core.examples import Examples
-from training_core.feeds.batches import Feed, Microbatch, Sharing, StepBatch
+from training_core.feeds.batches import Feed, Microbatch, StepBatch
 from training_core.interval import Interval
 from training_core.optim.schedules import make_schedule
 from training_core.optim.update import Update
-from training_core.outcome import Outcome, Point
+from training_core.outcome import Outcome, Point, Rollback
 from training_core.parallel.strategy import Strategy
 from training_core.precision import choose_precision
 from training_core.preparation import (
@@ -34,6 +34,7 @@ from training_core.preparation import (
     fixed_sample,
     refuse_single_rows,
     set_up_model,
+    sharing_of,
     total_steps,
 )
 from training_core.settings import TrainingSettings
@@ -56,6 +57,7 @@ class Trainer:
         checkpoints: Where state is kept; training goes on from the newest readable one.
         on_point: Called on rank 0 with each log interval's figures.
         on_evaluation: Called on rank 0 with each evaluation's step and metrics.
+        on_rollback: Called on rank 0 when training has gone back to a checkpoint.
         should_stop: Asked at step boundaries; all ranks stop when one says so, and save.
     """
 
@@ -71,24 +73,19 @@ class Trainer:
         checkpoints: Checkpoints | None = None,
         on_point: Callable[[Point], None] = lambda point: None,
         on_evaluation: Callable[[int, dict[str, float]], None] = lambda step, metrics: None,
+        on_rollback: Callable[[Rollback], None] = lambda rollback: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.task, self.settings, self.strategy = task, settings, strategy
-        self.on_point, self.on_evaluation, self.should_stop = on_point, on_evaluation, should_stop
+        self.on_point, self.on_evaluation, self.on_rollback = on_point, on_evaluation, on_rollback
+        self.should_stop = should_stop
         self.checkpoints = checkpoints
         self.feed = feed_of(train, settings, strategy.device)
         self.validation = fixed_sample(validation, settings)
         self.precision = choose_precision(settings.precision, strategy.device)
         self.model = set_up_model(model, settings, strategy)
         self.module = strategy.unwrapped(self.model)
-        parts = strategy.parts or settings.accumulation * strategy.world_size
-        self.sharing = Sharing.of(
-            batch_size=settings.batch_size,
-            microbatches=parts // strategy.world_size,
-            rank=strategy.rank,
-            world_size=strategy.world_size,
-            seed=settings.seed,
-        )
+        self.sharing = sharing_of(settings, strategy)
         refuse_single_rows(self.module, self.sharing, samples=len(self.feed))
         self.total_steps = total_steps(settings, samples=len(self.feed))
         self.evaluate_every = settings.evaluate_every or max(1, self.total_steps // 10)

@@ -59,6 +59,18 @@ def feed_of(train: Examples | Feed, settings: TrainingSettings, device: torch.de
     return Prefetched(feed)
 
 
+def sharing_of(settings: TrainingSettings, strategy: Strategy) -> Sharing:
+    """Return how ranks share each step."""
+    parts = strategy.parts or settings.accumulation * strategy.world_size
+    return Sharing.of(
+        batch_size=settings.batch_size,
+        microbatches=parts // strategy.world_size,
+        rank=strategy.rank,
+        world_size=strategy.world_size,
+        seed=settings.seed,
+    )
+
+
 def fixed_sample(validation: Examples, settings: TrainingSettings) -> Examples:
     """Return the rows that are evaluated on: the same in each evaluation of a training."""
     rows = settings.evaluation_rows

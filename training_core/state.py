@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from training_core.checkpoints.saver import Restored, Saver
+from training_core.checkpoints.restoring import Restored
+from training_core.checkpoints.saver import Saver
 from training_core.determinism import random_states, seed_everything, set_random_states
 from training_core.errors import TrainingFailed
 from training_core.outcome import Outcome, Point, Rollback
@@ -162,6 +163,8 @@ class State:
             found.progress["divergence"], step=now, to_step=found.manifest.step, reason=reason
         )
         trainer.outcome.rollbacks = list(divergence.rollbacks)
+        if trainer.strategy.rank == 0:
+            trainer.on_rollback(divergence.rollbacks[-1])
 
     def _load(self, found: Restored) -> None:
         """Put the trainer where a checkpoint was taken; its weights are loaded already."""

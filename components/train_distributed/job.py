@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from dataclasses import asdict
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from components.common.layout import fetch_object, home, project_store, tracking_uri
@@ -14,11 +10,8 @@ from components.common.project import open_project
 from components.common.records import threads_of
 from components.common.watchdog import end_with_parent
 from components.train_distributed.progress import Progress
+from components.train_distributed.stop import Marker, StopRequest
 from components.train_distributed.tracker import Tracker
-
-# A file whose appearance means that this machine will be taken away (a spot notice, written by
-# whatever watches the provider's metadata service).
-NOTICE = "EVERTRAIN_STOP_FILE"
 
 
 def checkpoint_prefix(run_key: str) -> str:
@@ -27,23 +20,19 @@ def checkpoint_prefix(run_key: str) -> str:
 
 
 def train(
-    *,
-    project: str,
-    store: str,
-    overrides: list[str],
-    run_key: str,
-    splits: dict[str, Any],
+    *, project: str, store: str, overrides: list[str], run_key: str, splits: dict[str, Any]
 ) -> dict[str, Any]:
     """Train to the end and return what happened, as plain data (the same on every rank).
 
     Raises:
-        TrainingFailed: It diverged.
+        TrainingFailed: It diverged, or a checkpoint could not be written.
         OutsideError: The store failed; checkpoints are kept.
         KeyboardInterrupt: It was asked to stop, and has saved.
     """
     import pandas as pd
     import torch
 
+    from components.train_distributed.feeding import train_feed
     from training_core.checkpoints.catalogue import Checkpoints
     from training_core.determinism import seed_everything
     from training_core.examples import Examples
@@ -55,48 +44,65 @@ def train(
     settings = opened.settings.training
     torch.set_num_threads(threads_of(settings))
     objects, cache, task = project_store(opened, store), home(opened) / "cache", opened.task()
-
-    def rows(part: str) -> pd.DataFrame:
-        return pd.read_parquet(fetch_object(objects, splits["parts"][part]["sha256"], cache))
-
-    train_rows = rows("train")
-    preprocessor = task.preprocessor().fit(train_rows)
+    files = {
+        part: fetch_object(objects, splits["parts"][part]["sha256"], cache)
+        for part in ("train", "validation")
+    }
+    stop = StopRequest()
     strategy = choose_strategy(choose_device(settings.device), settings)
+    feed, preprocessor = train_feed(task, files["train"], settings, strategy, cache)
+    validation = Examples.from_frame(task, preprocessor, pd.read_parquet(files["validation"]))
     seed_everything(settings.seed)
     model = task.build_model(preprocessor)
-    stop = StopRequest()
-    tracker = Tracker.open(opened, uri=tracking_uri(opened), run_key=run_key, rank=strategy.rank)
+    parameters = sum(p.numel() for p in model.parameters())  # before they are sharded
     checkpoints = Checkpoints(objects, checkpoint_prefix(run_key))
+    tracker = Tracker.open(opened, uri=tracking_uri(opened), run_key=run_key, rank=strategy.rank)
     trainer = Trainer(
         task=task,
         model=model,
-        train=Examples.from_frame(task, preprocessor, train_rows),
-        validation=Examples.from_frame(task, preprocessor, rows("validation")),
+        train=feed,
+        validation=validation,
         settings=settings,
         strategy=strategy,
         checkpoints=checkpoints,
         should_stop=stop,
     )
     progress = Progress.open(total_steps=trainer.total_steps, rank=strategy.rank)
-    trainer.on_point = lambda point: (progress.point(point), tracker.point(point))
-    return {}
+    for name in ("point", "evaluation", "rollback"):
+        setattr(trainer, f"on_{name}", _both(getattr(tracker, name), getattr(progress, name)))
+    marker = Marker(objects, checkpoint_prefix(run_key))
+    try:
+        outcome = trainer.fit()
+    except Exception as error:
+        tracker.close("FAILED", reason=str(error))
+        raise
+    finally:
+        progress.close()
+    if outcome.stop_reason == "asked to stop":
+        if strategy.rank == 0:
+            marker.leave(step=outcome.steps, samples=outcome.samples)
+        tracker.close("KILLED", reason=outcome.stop_reason)
+        strategy.close()
+        raise KeyboardInterrupt
+    if strategy.rank == 0:
+        marker.remove()
+    tracker.close("FINISHED", reason=outcome.stop_reason)
+    strategy.close()
+    return {
+        "preprocessor": preprocessor.state_dict(),
+        "parameters": parameters,
+        "processes": strategy.world_size,
+        "device": strategy.device.type,
+        "precision": trainer.precision.name,
+        "checkpoints": [m.step for m in checkpoints.manifests()],
+        "damaged": checkpoints.damaged,
+        "outcome": asdict(outcome),
+    }
 
 
-class StopRequest:
-    """SIGTERM or a notice asks the loop to save and end; a second signal ends at once."""
+def _both(one: Any, other: Any) -> Any:
+    def tell(*arguments: Any) -> None:
+        one(*arguments)
+        other(*arguments)
 
-    def __init__(self) -> None:
-        self.asked = False
-        self._notice = Path(os.environ[NOTICE]) if os.environ.get(NOTICE) else None
-        signal.signal(signal.SIGTERM, self._ask)
-        signal.signal(signal.SIGINT, self._ask)
-
-    def _ask(self, signum: int, frame: FrameType | None) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-    def __call__(self) -> bool:
-        if self._notice is not None and not self.asked and self._notice.exists():
-            self.asked = True
-        return self.asked
+    return tell

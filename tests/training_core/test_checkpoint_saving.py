@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import os
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -286,7 +289,7 @@ def test_a_failure_is_known_at_once_and_raised_where_it_is_asked_for(tmp_path: P
     assert run.saver.failed() is None
     run.begin()
     assert run.saver._saving is not None
-    run.saver._saving.join()
+    run.saver._saving.ended.wait()
     assert run.saver.failed() == "no space left for run/000000001/shard-0.bin"
     with pytest.raises(StoreFull):
         run.saver.raise_failure()
@@ -337,20 +340,39 @@ def test_what_a_killed_writer_left_is_swept_when_the_next_training_starts(tmp_pa
     assert files_of(tmp_path / "run-2")
 
 
-def test_a_checkpoint_begun_is_written_even_if_training_ends_by_an_error(tmp_path: Path) -> None:
-    """As at the end of the process, which waits for threads that are no daemons."""
+_ENDS_EARLY = """
+import sys
+from pathlib import Path
+from checkpoint_samples import Training
+run = Training(Path(sys.argv[1]))
+run.train()
+run.begin()
+raise SystemExit("it broke")
+"""
+
+
+def test_a_checkpoint_that_was_begun_is_written_though_the_process_ends(tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": f"{here}:{here.parents[1]}"}
+    ended = subprocess.run(
+        [sys.executable, "-c", _ENDS_EARLY, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (1, "it broke\n")
+    assert Training(tmp_path).resume() == 1
+
+
+def test_no_thread_outlives_its_training(tmp_path: Path) -> None:
     run = Training(tmp_path)
     run.train()
-    run.begin()
-    saving = run.saver._saving
-    assert saving is not None
-    assert not saving._thread.daemon
-    saving.join()
-    assert steps_of(run.checkpoints) == [1]
-
-
-@pytest.fixture(autouse=True)
-def _no_thread_is_left() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    assert {t for t in threading.enumerate() if t.name.startswith("checkpoint")} <= before
+    run.save()
+    threads = [run.saver._copier._thread, run.saver._writer._thread]
+    del run
+    gc.collect()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()

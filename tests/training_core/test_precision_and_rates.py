@@ -11,6 +11,7 @@ from training_samples import (
     Sales,
     examples_of,
     noting,
+    settings,
     trainer,
     weights,
 )
@@ -19,7 +20,8 @@ from training_core.errors import ConfigurationError
 from training_core.evaluation import evaluate, outputs_of
 from training_core.examples import Examples
 from training_core.optim.schedules import make_schedule
-from training_core.parallel import SingleProcess, choose_device, choose_strategy
+from training_core.parallel.choose import choose_device, choose_strategy
+from training_core.parallel.single import SingleProcess
 
 # ---- precision and device --------------------------------------------------------------------
 
@@ -64,7 +66,7 @@ def test_a_gpu_that_is_not_there_is_refused_with_a_way_out() -> None:
 def test_without_torchrun_there_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
         monkeypatch.delenv(name, raising=False)
-    strategy = choose_strategy(CPU)
+    strategy = choose_strategy(CPU, settings())
     assert isinstance(strategy, SingleProcess)
     assert (strategy.rank, strategy.world_size) == (0, 1)
 

@@ -132,7 +132,7 @@ def test_a_running_percentile_of_the_newest_norms_limits_too(on_host: bool) -> N
         on_host=on_host,
     )
     moved = []
-    for gradient in (2.0, 4.0, 8.0, float("nan"), 1.0, 100.0, 100.0, 0.5):
+    for gradient in (2.0, 4.0, 8.0, float("inf"), 1.0, 100.0, 100.0, 0.5):
         before = model.weight.item()
         model.weight.grad = (
             torch.full((1, 1), gradient)

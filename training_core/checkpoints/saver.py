@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from training_core.checkpoints.agreement import agreed, fail_with
+from training_core.checkpoints.background import Worker
 from training_core.checkpoints.catalogue import Checkpoints
 from training_core.checkpoints.live import LiveState
 from training_core.checkpoints.manifest import Manifest
@@ -67,6 +68,7 @@ class Saver:
         self._live = LiveState(model, optimisers)
         self._snapshot = Snapshot(self._live, strategy)
         self._superseded: set[int] = set()  # steps that this training will come to again
+        self._copier, self._writer = Worker("copy"), Worker("write", patient=True)
         self._saving: Saving | None = None
         self._copying: Saving | None = None
         attempt = agreed(strategy, self._sweep)[0]
@@ -111,6 +113,8 @@ class Saver:
             small |= {f"extra.{name}": value for name, value in extra.items()}
         self._snapshot.begin(small)
         self._saving = self._copying = Saving(self._writers, manifest, self._snapshot)
+        self._copier.give(self._saving.copy)
+        self._writer.give(self._saving.write)
         self.blocked_seconds += time.perf_counter() - began
         if not self.settings.asynchronous:
             self.finish()
@@ -201,9 +205,9 @@ class Saver:
         failures = self.strategy.gather(saving.words)
         if any(failures):
             saving.abandon()
-            saving.join()
+            saving.ended.wait()
         else:
-            saving.join()
+            saving.ended.wait()
             failures = self.strategy.gather(saving.words)
         self.weights_may_change()
         self._saving = None

@@ -1,4 +1,4 @@
-"""One checkpoint on its way from host memory to the store: what a background thread does.
+"""One checkpoint on its way from host memory to the store: what background threads do.
 
     every rank   hash, write, read back, compare; then announce the part with its hash
     rank 0       wait for all parts, write the manifest, remove the parts, apply retention
@@ -9,8 +9,6 @@ Threads speak through the store alone: a collective in a thread would meet those
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -54,7 +52,10 @@ class Writers:
 
 
 class Saving:
-    """One checkpoint being written by this rank; its thread runs from the start.
+    """One checkpoint being written by this rank.
+
+    Its `copy` and its `write` are called once each, in two background threads: weights wait for the
+    copy, so that one has to be quick; nothing waits for the rest, so that one has to be patient.
 
     Args:
         writers: Who writes.
@@ -64,17 +65,16 @@ class Saving:
     Attributes:
         copied: Set when weights may change again.
         written: Set when this rank has written its part, or failed.
+        ended: Set when nothing more happens: on rank 0, if nothing failed, the checkpoint is there.
         failure: Why it failed; on rank 0 also if another rank did.
     """
 
     def __init__(self, writers: Writers, manifest: Manifest, snapshot: Snapshot) -> None:
         self._writers, self._manifest, self._snapshot = writers, manifest, snapshot
         self._tensors: dict[str, StoredTensor] = {}
-        self.copied, self.written = threading.Event(), threading.Event()
+        self.copied, self.written, self.ended = (threading.Event() for _ in range(3))
         self.failure: BaseException | None = None
         self._abandoned = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"checkpoint-{manifest.step}")
-        self._thread.start()
 
     @property
     def step(self) -> int:
@@ -90,19 +90,23 @@ class Saving:
         """Wait for no other rank's part."""
         self._abandoned.set()
 
-    def join(self) -> None:
-        """Wait for the thread's end: on rank 0 the checkpoint is there then, or has failed."""
-        self._thread.join()
+    # ---- in the background ---------------------------------------------------------------------
 
-    # ---- in the thread -------------------------------------------------------------------------
+    def copy(self) -> None:
+        """Copy what may change at the next update."""
+        self._guarded(self._snapshot.copy)
+        self.copied.set()
 
-    def _run(self) -> None:
-        shard = self._guarded(self._copy_and_write)
+    def write(self) -> None:
+        """Write, verify and announce this rank's part; on rank 0 make a checkpoint of all."""
+        self.copied.wait()
+        shard = self._guarded(self._write) if self.failure is None else None
         if self._writers.rank > 0:
             self._guarded(lambda: self._announce(shard))
         self.written.set()
         if self._writers.rank == 0 and shard is not None:
             self._guarded(lambda: self._promote(shard))
+        self.ended.set()
 
     def _guarded(self, work: Callable[[], Result]) -> Result | None:
         try:
@@ -111,16 +115,9 @@ class Saving:
             self.failure = self.failure or error
             return None
 
-    def _copy_and_write(self) -> Shard:
-        try:
-            self._snapshot.copy()
-        finally:
-            self.copied.set()
-        _step_back()
+    def _write(self) -> Shard:
         self._tensors = self._snapshot.tensors(shard_name(self._writers.rank))
-        return self._write(self._snapshot.content())
-
-    def _write(self, content: memoryview) -> Shard:
+        content = self._snapshot.content()
         store, key = self._writers.checkpoints.store, self._key(shard_name(self._writers.rank))
         digest = hashlib.sha256(content).hexdigest()
         store.put(key, content)
@@ -191,9 +188,3 @@ class Saving:
 def shard_name(rank: int) -> str:
     """The name of what a rank writes."""
     return f"shard-{rank}.bin"
-
-
-def _step_back() -> None:
-    """Let everything else go first: nothing waits for what follows. Linux: of this thread only."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from training_core.evaluation import Objective
-from training_core.evaluation import Objective
 from training_core.examples import Examples
 
 # Published peaks of dense matrix products, TFLOP/s: NVIDIA's data sheets of each product (A100

@@ -1,0 +1,60 @@
+"""From the train split's file to a feed: whole in memory, or block by block from disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from training_core.errors import ConfigurationError
+from training_core.examples import Examples
+from training_core.feeds.batches import Feed
+from training_core.feeds.blocks import BlockFeed
+from training_core.feeds.memory import MemoryFeed
+from training_core.feeds.npy import open_blocks, write_blocks
+from training_core.parallel.strategy import Strategy
+from training_core.settings import TrainingSettings
+from training_core.task import Preprocessor, Task
+
+_ROWS = 65_536  # turned into examples at once
+
+
+def train_feed(
+    task: Task, file: Path, settings: TrainingSettings, strategy: Strategy, cache: Path
+) -> tuple[Feed, Preprocessor]:
+    """Fit the preprocessor on the split and return what feeds the loop.
+
+    With `training.data: disk` the examples are written to blocks in the cache, once on each
+    machine, and memory-mapped. The preprocessor is fitted on the whole table in either case, which
+    therefore has to fit into memory once, before training.
+    """
+    frame = pd.read_parquet(file)
+    preprocessor = task.preprocessor().fit(frame)
+    if settings.data == "memory":
+        return MemoryFeed(Examples.from_frame(task, preprocessor, frame)), preprocessor
+    del frame
+    state = json.dumps(preprocessor.state_dict(), sort_keys=True)
+    name = hashlib.sha256(f"{file.name} {state}".encode()).hexdigest()
+    folder = cache / "blocks" / name
+    if os.environ.get("LOCAL_RANK", "0") == "0" and not _is_whole(folder):
+        write_blocks(folder, _chunks(task, preprocessor, file))
+    strategy.gather(None)  # the others of this machine wait for its first rank
+    return BlockFeed([open_blocks(folder)]), preprocessor
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        open_blocks(folder)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _chunks(task: Task, preprocessor: Preprocessor, file: Path) -> Iterator[Examples]:
+    for batch in pq.ParquetFile(file).iter_batches(_ROWS):
+        yield Examples.from_frame(task, preprocessor, batch.to_pandas())
