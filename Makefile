@@ -59,7 +59,7 @@ format: venv ## Mend style and formatting in place
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: venv ## Write what is generated: component READMEs and JSON Schemas
+docs: venv ## Write what is generated: component READMEs, JSON Schemas, pictures of schedules
 	@$(BIN)/python -m pipelines.describe
 
 .PHONY: lock

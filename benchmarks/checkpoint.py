@@ -20,6 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -186,6 +187,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=7, help="rounds")
     count = parser.parse_args().count
     torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", "Detected an existing checkpoint")  # it is to be replaced
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # for DCP
     folder = Path(tempfile.mkdtemp(prefix="checkpoint-"))
     try:

@@ -7,8 +7,8 @@ import torch
 from benchmarks.networks import Network
 from benchmarks.workloads import Workload, evaluate
 
-# What may differ: rounding, which AdamW amplifies. Seen: 0 in one process, 5e-6 on two ranks; another
-# order of samples gives 1e-1, while the loss differs by 2e-4 only.
+# What may differ: rounding, which AdamW amplifies. Seen: 0 in one process, 5e-6 on two ranks;
+# another order of samples gives 1e-1, while the loss differs by 2e-4 only.
 TOLERANCE = 1e-3
 
 

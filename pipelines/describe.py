@@ -1,4 +1,6 @@
-"""Write what is generated: component READMEs and JSON Schemas: `python -m pipelines.describe`.
+"""Write what is generated: component READMEs, JSON Schemas and a picture.
+
+    python -m pipelines.describe
 
 A test compares the files with what this writes.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import runpy
 import warnings
 from pathlib import Path
 from typing import Any
@@ -81,7 +84,14 @@ def generated() -> dict[Path, str]:
             _DOCS / f"{name}.schema.json": json.dumps(model.model_json_schema(), indent=2) + "\n"
             for name, model in schemas.items()
         },
+        _DOCS / "pictures" / "schedules.svg": picture("schedules"),
     }
+
+
+def picture(name: str) -> str:
+    """Return what a script of the pictures draws."""
+    drawn: str = runpy.run_path(str(_DOCS / "pictures" / f"{name}.py"))["picture"]()
+    return drawn
 
 
 def main() -> None:

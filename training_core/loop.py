@@ -32,6 +32,7 @@ from training_core.precision import choose_precision
 from training_core.preparation import (
     feed_of,
     fixed_sample,
+    flops_beforehand,
     refuse_single_rows,
     set_up_model,
     sharing_of,
@@ -83,6 +84,8 @@ class Trainer:
         self.feed = feed_of(train, settings, strategy.device)
         self.validation = fixed_sample(validation, settings)
         self.precision = choose_precision(settings.precision, strategy.device)
+        sample = validation.take(slice(0, 8))
+        flops = flops_beforehand(task, model, sample, settings)
         self.model = set_up_model(model, settings, strategy)
         self.module = strategy.unwrapped(self.model)
         self.sharing = sharing_of(settings, strategy)
@@ -106,9 +109,10 @@ class Trainer:
         self.recorder = Recorder(
             task=task,
             model=self.module,
-            sample=validation.take(slice(0, 8)),
+            sample=sample,
             strategy=strategy,
             precision=self.precision.name,
+            flops=flops,
         )
         self.outcome = Outcome()
         self.state = State(self)
@@ -140,7 +144,7 @@ class Trainer:
     def _train(self) -> None:
         """Step until there is a reason to stop, or a rollback moves the position."""
         if self.outcome.steps >= self.total_steps:
-            self.outcome.stop_reason = self._end()
+            self.outcome.stop_reason = self.rules.reason or "epochs"
             return
         self.model.train()
         self.recorder.restart()
@@ -239,7 +243,7 @@ class Trainer:
                 return False
             reason = self.rules.at_interval(point, wall_seconds=wall_seconds)
         if step == self.total_steps:
-            reason = self._end()
+            reason = reason or "epochs"
         if step >= self._next_evaluation or reason:
             metrics = self._evaluate()
             wrong = self.divergence.judge_evaluation(step, metrics["loss"])
@@ -293,7 +297,3 @@ class Trainer:
             return self.should_stop()
         due = self.outcome.steps >= self.state.next_question
         return due and self.state.agree(self.should_stop())
-
-    def _end(self) -> str:
-        limit = self.settings.stopping.max_steps
-        return self.rules.reason or ("max steps" if limit == self.total_steps else "epochs")

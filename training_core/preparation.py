@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from training_core.errors import ConfigurationError
+from training_core.evaluation import Objective
 from training_core.examples import Examples
 from training_core.feeds.batches import Feed, Sharing
 from training_core.feeds.memory import MemoryFeed
@@ -16,6 +17,7 @@ from training_core.feeds.order import order, steps_in
 from training_core.parallel.blocks import blocks_of, recompute_in_backward
 from training_core.parallel.strategy import Strategy
 from training_core.settings import TrainingSettings
+from training_core.telemetry.flops import flops_per_example
 
 
 def set_up_model(model: nn.Module, settings: TrainingSettings, strategy: Strategy) -> nn.Module:
@@ -47,6 +49,16 @@ def set_up_model(model: nn.Module, settings: TrainingSettings, strategy: Strateg
         for module in blocks or [model]:
             module.compile()  # in place, so a sharded block is still compiled as one
     return strategy.prepare(model)
+
+
+def flops_beforehand(
+    task: Objective, model: nn.Module, sample: Examples, settings: TrainingSettings
+) -> float | None:
+    """Count FLOPs where it can only be done before the model is set up; it takes a second."""
+    changed = settings.compile or settings.activation_checkpointing
+    if changed or settings.parallel.strategy == "fsdp":
+        return flops_per_example(model, task, sample)
+    return None
 
 
 def feed_of(train: Examples | Feed, settings: TrainingSettings, device: torch.device) -> Feed:

@@ -74,8 +74,13 @@ def test_one_process_loads_it_and_evaluation_reads_it(saved: Path) -> None:
 
 @pytest.mark.parametrize(
     ("saved_by", "strategy", "ranks"),
-    [("ddp", "ddp", 4), ("ddp", "fsdp", 2), ("fsdp", "ddp", 2), ("fsdp", "fsdp", 4)]
-    + [("fsdp", "hsdp", 4)],
+    [
+        ("ddp", "ddp", 4),
+        ("ddp", "fsdp", 2),
+        ("fsdp", "ddp", 2),
+        ("fsdp", "fsdp", 4),
+        ("fsdp", "hsdp", 4),
+    ],
 )
 def test_any_strategy_on_any_number_of_ranks_loads_it(
     stores: dict[str, Path], tmp_path: Path, saved_by: str, strategy: str, ranks: int

@@ -54,8 +54,11 @@ def flops_per_example(model: nn.Module, task: Objective, examples: Examples) -> 
                 name: fake.from_tensor(value.detach()).requires_grad_(value.requires_grad)
                 for name, value in (*model.named_parameters(), *model.named_buffers())
             }
-            arrays = {name: fake.from_tensor(array) for name, array in examples.arrays.items()}
-            target = fake.from_tensor(examples.target)
+            there = next(model.parameters()).device
+            arrays = {
+                name: fake.from_tensor(array).to(there) for name, array in examples.arrays.items()
+            }
+            target = fake.from_tensor(examples.target).to(there)
             # attention as two matrix products: fused kernels are not all known to the counter,
             # and what they compute a second time in backward is no work of the model's either
             with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:

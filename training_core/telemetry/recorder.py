@@ -26,6 +26,7 @@ class Recorder:
         task: For its loss.
         model: The user's module.
         sample: A few examples to count FLOPs with.
+        flops: Of one example, where it was counted before the model was changed.
         strategy: The processes.
         precision: Its name.
 
@@ -41,13 +42,14 @@ class Recorder:
         sample: Examples,
         strategy: Strategy,
         precision: str,
+        flops: float | None = None,
     ) -> None:
         overlaps = strategy.world_size > 1 and strategy.parts is None
         self.meter = Meter(strategy.device, model.parameters() if overlaps else ())
         self._task, self._model, self._sample = task, model, sample
         self._strategy, self._precision = strategy, precision
         self._began = self._lap = time.monotonic()
-        self._flops: float | None = None
+        self._flops = flops
         self._peak: float | None = None
         self._counted = False
 
@@ -86,7 +88,8 @@ class Recorder:
             return None
         if not self._counted and time.monotonic() - self._began > _COUNTED_AFTER:
             self._counted = True
-            self._flops = flops_per_example(self._model, self._task, self._sample)
+            if self._flops is None:
+                self._flops = flops_per_example(self._model, self._task, self._sample)
             self._peak = peak_flops(self._strategy.device, self._precision)
         return utilisation(
             flops=self._flops,
