@@ -27,7 +27,11 @@ def saved(tmp_path: Path) -> dict[int, dict[str, Tensor]]:
     states = {}
     for step in (1, 2, 3):
         run.train()
-        run.save(metrics={"loss": 1 / step}, own={"torch": torch.full((5,), step)})
+        run.save(
+            metrics={"loss": 1 / step},
+            progress={"rate": 1e-07},
+            own={"torch": torch.full((5,), step)},
+        )
         states[step] = run.state()
     return states
 
@@ -103,8 +107,8 @@ def test_no_flipped_bit_in_a_manifest_goes_unnoticed(
     checkpoints = Checkpoints(FolderStore(tmp_path), "run")
     path = tmp_path / MANIFEST
     whole = path.read_bytes()
-    for place in range(0, len(whole), 7):
-        for bit in range(8):
+    for place in range(len(whole)):
+        for bit in range(8) if place % 7 == 0 else (5,):  # bit 5 makes an E of the e in 1e-07
             flipped = bytes([whole[place] ^ 1 << bit])
             path.write_bytes(whole[:place] + flipped + whole[place + 1 :])
             assert steps_of(checkpoints) == [1, 2], (place, bit, whole[place - 5 : place + 5])
@@ -150,6 +154,36 @@ def test_a_damaged_newer_checkpoint_never_costs_a_whole_older_one_its_place(
     again.save()
     assert files_of(tmp_path) >= {"run/000000005/shard-0.bin", "run/000000005/manifest.json"}
     assert Training(tmp_path).resume() == 5
+
+
+def test_a_damaged_checkpoint_does_not_count_as_one_of_the_best(tmp_path: Path) -> None:
+    run = Training(tmp_path)
+    for loss in (0.5, 0.1):
+        run.train(2)
+        run.save(metrics={"loss": loss})
+    (tmp_path / "run/000000004/shard-0.bin").write_bytes(b"")
+    again = Training(tmp_path, keep_last=1, keep_best=1)
+    assert again.resume() == 2
+    again.train(3)
+    again.save(metrics={"loss": 0.9})
+    assert steps_of(again.checkpoints) == [2, 5]
+
+
+def test_what_lies_ahead_of_a_training_that_went_back_does_not_cost_it_its_own(
+    tmp_path: Path,
+) -> None:
+    run = Training(tmp_path, keep_last=3)
+    for _ in range(3):
+        run.train(2)
+        run.save()
+    again = Training(tmp_path, keep_last=1, keep_best=0)
+    assert again.resume(before_step=3) == 2
+    again.train()
+    again.save()
+    assert steps_of(again.checkpoints) == [3, 4, 6]
+    again.train()
+    again.save()  # where there is one already
+    assert steps_of(again.checkpoints) == [4, 6]
 
 
 # ---- reading ---------------------------------------------------------------------------------

@@ -68,6 +68,25 @@ def test_a_host_reads_the_rows_of_its_own_shards(folder: Path) -> None:
     assert set(ranks[2]) | set(ranks[3]) == own[1]
 
 
+def test_each_shard_has_an_order_of_its_own_in_each_epoch_and_for_each_seed(folder: Path) -> None:
+    for shard in range(2):
+        write_blocks(folder / str(shard), [numbered(30, first=30 * shard)])
+    found = set()
+    for seed in range(2):
+        feed = HostFeed(
+            lambda shard: BlockFeed([open_blocks(folder / str(shard))]),
+            lengths=[30, 30],
+            host=0,
+            hosts=1,
+        )
+        whole = Sharing.of(batch_size=60, microbatches=1, rank=0, world_size=1, seed=seed)
+        for step in islice(feed.steps(whole, samples=0), 2):
+            rows = noted(step).rows
+            found |= {tuple(row for row in rows if row < 30)}
+            found |= {tuple(row - 30 for row in rows if row >= 30)}
+    assert len(found) == 8
+
+
 def test_files_are_dealt_alike_in_whatever_order_they_are_listed() -> None:
     files = [f"part-{number:02}.arrow" for number in range(10)]
     dealt = shard_files(files, 4)
