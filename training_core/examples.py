@@ -51,6 +51,8 @@ class Examples:
 
     def to(self, device: torch.device, *, non_blocking: bool = False) -> Examples:
         """Return them on a device; `non_blocking` overlaps the copy if they are pinned."""
+        if self.target.device == device:
+            return self
         return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin(self) -> Examples:

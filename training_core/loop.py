@@ -18,6 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from training_core.backward import backward
 from training_core.checkpoints.catalogue import Checkpoints
 from training_core.determinism import reproducible_kernels, seed_everything
 from training_core.evaluation import Objective, evaluate
@@ -93,9 +94,7 @@ class Trainer:
         self.total_steps = total_steps(settings, samples=len(self.feed))
         self.evaluate_every = settings.evaluate_every or max(1, self.total_steps // 10)
         self.save_every = settings.checkpoints.every or self.evaluate_every
-        self.schedule = make_schedule(
-            settings.schedule, settings.optimiser, steps=self.total_steps
-        )
+        self.schedule = make_schedule(settings.schedule, settings.optimiser, steps=self.total_steps)
         self.update = Update(
             self.module, settings.optimiser, strategy=strategy, scaler=self.precision.scaler
         )
@@ -196,7 +195,7 @@ class Trainer:
                     torch.sum(losses.detach(), 0, dtype=torch.float64, out=places[index])
                 if meter.measuring:
                     meter.mark("forward")
-                losses.backward(gradient=self._share(losses, microbatch, batch.units))  # type: ignore[no-untyped-call]
+                backward(losses, self._shares_of(losses, microbatch, batch.units))
                 if meter.measuring:
                     meter.mark("backward")
         self.strategy.gradients_ready()
@@ -204,7 +203,7 @@ class Trainer:
             meter.mark("communication")
         self.interval.add(units=batch.units, samples=batch.samples)
 
-    def _share(self, losses: Tensor, microbatch: Microbatch, units: float) -> Tensor:
+    def _shares_of(self, losses: Tensor, microbatch: Microbatch, units: float) -> Tensor:
         """Return what each example's loss counts for in the step: 1 / units, float [N]."""
         if microbatch.weight is not None:
             return torch.zeros_like(losses)
@@ -276,7 +275,7 @@ class Trainer:
             update=self.update,
         )
         self.outcome.skipped_steps = point.skipped_steps
-        self.outcome.curve.append(point)
+        self.outcome.note(point)
         self.interval.clear()
         if first:
             self.on_point(point)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+MOST_POINTS = 500
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,10 @@ class Outcome:
         stop_reason: Why it ended: `epochs`, `asked to stop` (it can be resumed), or the rule that
             ended it, in words with its numbers.
         skipped_steps: Steps whose gradient was not finite.
+        curve: Of the log intervals; thinned out, see `note`. MLflow gets all of them.
         evaluations: (step, validation metrics).
+        intervals: Logged so far.
+        stride: Each how many of them is in the curve.
     """
 
     steps: int = 0
@@ -83,3 +89,38 @@ class Outcome:
     rollbacks: list[Rollback] = field(default_factory=list)
     curve: list[Point] = field(default_factory=list)
     evaluations: list[tuple[int, dict[str, float]]] = field(default_factory=list)
+    intervals: int = 0
+    stride: int = 1
+
+    def note(self, point: Point) -> None:
+        """Count an interval, and add it to the curve if it is one of those that are kept.
+
+        A full curve loses every other point, and from then on takes every other one: it is saved
+        with each checkpoint, which must not take longer the longer a training has run.
+        """
+        self.intervals += 1
+        if self.intervals % self.stride == 0:
+            self.curve.append(point)
+        if len(self.curve) >= MOST_POINTS:
+            self.curve, self.stride = self.curve[1::2], 2 * self.stride
+
+    def history(self) -> dict[str, Any]:
+        """Return what has to be kept to go on, as plain data."""
+        return {name: value for name, value in asdict(self).items() if name in _HISTORY}
+
+    @classmethod
+    def gone_on(cls, history: dict[str, Any], *, steps: int, samples: int) -> Outcome:
+        """Return the outcome so far of a training that goes on."""
+        return cls(
+            **{
+                **history,
+                "steps": steps,
+                "samples": samples,
+                "rollbacks": [Rollback(**rollback) for rollback in history["rollbacks"]],
+                "curve": [Point(**point) for point in history["curve"]],
+                "evaluations": [(step, metrics) for step, metrics in history["evaluations"]],
+            }
+        )
+
+
+_HISTORY = {"skipped_steps", "rollbacks", "curve", "evaluations", "intervals", "stride"}

@@ -7,8 +7,8 @@ interval, and each rank's random states.
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,7 +18,7 @@ from training_core.checkpoints.restoring import Restored
 from training_core.checkpoints.saver import Saver
 from training_core.determinism import random_states, seed_everything, set_random_states
 from training_core.errors import TrainingFailed
-from training_core.outcome import Outcome, Point, Rollback
+from training_core.outcome import Outcome
 from training_core.parallel.statistics import running_statistics
 
 if TYPE_CHECKING:
@@ -105,12 +105,8 @@ class State:
             samples=trainer.outcome.samples,
             metrics=metrics,
             progress={  # copies: it is written while training goes on
-                "outcome": {
-                    "skipped_steps": trainer.outcome.skipped_steps,
-                    "curve": [asdict(point) for point in trainer.outcome.curve],
-                    "evaluations": list(trainer.outcome.evaluations),
-                    "rollbacks": [asdict(rollback) for rollback in trainer.outcome.rollbacks],
-                },
+                # as text, which is neither searched for NaN nor sorted: there is much of it
+                "history": json.dumps(trainer.outcome.history()),
                 "interval": {
                     "units": list(trainer.interval.units),
                     "samples": trainer.interval.samples,
@@ -122,6 +118,7 @@ class State:
             },
             extra=extra,
             own=own,
+            clean=trainer.divergence.last_clean if trainer.settings.recovery.attempts else None,
         )
 
     def failed(self) -> bool:
@@ -169,14 +166,10 @@ class State:
     def _load(self, found: Restored) -> None:
         """Put the trainer where a checkpoint was taken; its weights are loaded already."""
         trainer, progress = self.trainer, found.progress
-        kept = progress["outcome"]
-        trainer.outcome = Outcome(
+        trainer.outcome = Outcome.gone_on(
+            json.loads(progress["history"]),
             steps=found.manifest.step,
             samples=found.manifest.samples,
-            skipped_steps=kept["skipped_steps"],
-            rollbacks=[Rollback(**rollback) for rollback in kept["rollbacks"]],
-            curve=[Point(**point) for point in kept["curve"]],
-            evaluations=[(step, metrics) for step, metrics in kept["evaluations"]],
         )
         trainer.schedule.load_state_dict(progress["schedule"])
         trainer.precision.scaler.load_state_dict(progress["scaler"])

@@ -1,4 +1,4 @@
-"""Being asked to stop: by SIGTERM, by Ctrl-C, or by a notice that this machine will be taken away."""
+"""Being asked to stop: by SIGTERM, by Ctrl-C, or by a notice that this machine goes away."""
 
 from __future__ import annotations
 

@@ -88,9 +88,7 @@ def agreement(folder: Path) -> dict[str, Any]:
     for kind in ("ddp", "fsdp"):
         for accumulation in (1, 3):
             changes: dict[str, Any] = {"accumulation": accumulation, "parallel": {"strategy": kind}}
-            run = trainer(
-                model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes
-            )
+            run = trainer(model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes)
             run.fit()
             found[f"{kind} {accumulation}"] = said(run)
     for optimiser in ("sgd", "nadam", "muon"):
@@ -136,18 +134,18 @@ def faults(folder: Path) -> dict[str, Any]:
     found["statistics"] = [norm.running_mean.clone(), norm.running_var.clone()]
 
     dropout: dict[str, Any] = {**common, "task": Sales()}  # its masks need each rank's state
-    for name, model in (("dropout", None), ("norms", True)):
 
-        def fit(place: str, stop_at: int = 0) -> Trainer:
-            own = blocks(norm=True, dropout=0.1) if model else None
-            run = trainer(folder / name / place, model=own, **dropout, **(NORMS if model else {}))
-            run.should_stop = lambda: strategy.rank == 1 and run.outcome.steps >= stop_at > 0
-            run.fit()
-            return run
+    def fit(name: str, place: str, stop_at: int = 0) -> Trainer:
+        norms = {"model": blocks(norm=True, dropout=0.1), **NORMS} if name == "norms" else {}
+        run = trainer(folder / name / place, **dropout, **norms)
+        run.should_stop = lambda: strategy.rank == 1 and run.outcome.steps >= stop_at > 0
+        run.fit()
+        return run
 
-        found[f"{name} undisturbed"] = said(fit("undisturbed"))
-        found[f"{name} stopped"] = said(fit("resumed", stop_at=5))
-        found[f"{name} resumed"] = said(fit("resumed"))
+    for name in ("dropout", "norms"):
+        found[f"{name} undisturbed"] = said(fit(name, "undisturbed"))
+        found[f"{name} stopped"] = said(fit(name, "resumed", stop_at=5))
+        found[f"{name} resumed"] = said(fit(name, "resumed"))
 
     place = folder / "damaged"
     run = trainer(place, **dropout)

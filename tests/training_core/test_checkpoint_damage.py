@@ -15,6 +15,7 @@ from torch import Tensor
 
 from infra.folder import FolderStore
 from training_core.checkpoints.catalogue import Checkpoints
+from training_core.checkpoints.manifest import Manifest
 from training_core.checkpoints.numbers import to_json
 
 SHARD, MANIFEST = "run/000000003/shard-0.bin", "run/000000003/manifest.json"
@@ -104,14 +105,13 @@ def test_a_damaged_manifest_is_reported_and_passed_over(
 def test_no_flipped_bit_in_a_manifest_goes_unnoticed(
     tmp_path: Path, saved: dict[int, dict[str, Tensor]]
 ) -> None:
-    checkpoints = Checkpoints(FolderStore(tmp_path), "run")
-    path = tmp_path / MANIFEST
-    whole = path.read_bytes()
+    whole = (tmp_path / MANIFEST).read_bytes()
+    Manifest.from_json(whole)
     for place in range(len(whole)):
-        for bit in range(8) if place % 7 == 0 else (5,):  # bit 5 makes an E of the e in 1e-07
+        for bit in range(8) if place % 29 == 0 else (5,):  # bit 5 makes an E of the e in 1e-07
             flipped = bytes([whole[place] ^ 1 << bit])
-            path.write_bytes(whole[:place] + flipped + whole[place + 1 :])
-            assert steps_of(checkpoints) == [1, 2], (place, bit, whole[place - 5 : place + 5])
+            with pytest.raises(ValueError):  # noqa: PT011 (whatever it says)
+                Manifest.from_json(whole[:place] + flipped + whole[place + 1 :])
 
 
 def test_if_all_are_damaged_nothing_is_loaded_and_nothing_is_removed(
@@ -167,23 +167,6 @@ def test_a_damaged_checkpoint_does_not_count_as_one_of_the_best(tmp_path: Path) 
     again.train(3)
     again.save(metrics={"loss": 0.9})
     assert steps_of(again.checkpoints) == [2, 5]
-
-
-def test_what_lies_ahead_of_a_training_that_went_back_does_not_cost_it_its_own(
-    tmp_path: Path,
-) -> None:
-    run = Training(tmp_path, keep_last=3)
-    for _ in range(3):
-        run.train(2)
-        run.save()
-    again = Training(tmp_path, keep_last=1, keep_best=0)
-    assert again.resume(before_step=3) == 2
-    again.train()
-    again.save()
-    assert steps_of(again.checkpoints) == [3, 4, 6]
-    again.train()
-    again.save()  # where there is one already
-    assert steps_of(again.checkpoints) == [4, 6]
 
 
 # ---- reading ---------------------------------------------------------------------------------
@@ -275,31 +258,3 @@ def test_a_well_sealed_manifest_that_makes_no_sense_is_passed_over(
     step, damaged = resumed(tmp_path, saved)
     assert step == 2
     assert f"{MANIFEST} is no manifest" in damaged[0]
-
-
-# ---- going back ------------------------------------------------------------------------------
-
-
-def test_training_can_go_back_and_then_another_way(
-    tmp_path: Path, saved: dict[int, dict[str, Tensor]]
-) -> None:
-    run = Training(tmp_path)
-    run.train(5)
-    assert run.resume(before_step=2) == 2
-    assert same(run.state(), saved[2])
-    run.saver.discard_after(2)
-    assert steps_of(run.checkpoints) == [1, 2]
-    run.optimisers[0].param_groups[0]["lr"] = 0.5
-    run.train()
-    run.save()
-    assert steps_of(run.checkpoints) == [1, 2, 3]
-    assert not same(run.state(), saved[3])
-
-
-def test_steps_are_ordered_as_numbers(tmp_path: Path) -> None:
-    run = Training(tmp_path)
-    for step in (10, 1_000_000_000, 200, 3):
-        run.steps = step
-        run.save()
-    assert steps_of(run.checkpoints) == [3, 10, 200, 1_000_000_000]
-    assert Training(tmp_path).resume() == 1_000_000_000

@@ -125,3 +125,12 @@ def test_other_trainings_in_the_same_store_are_left_alone(tmp_path: Path) -> Non
         run.save()
     assert steps_of(run.checkpoints) == [2]
     assert files_of(tmp_path / "run-2") == {"000000001/shard-0.bin"}
+
+
+def test_the_newest_one_before_things_may_have_gone_wrong_stays() -> None:
+    found = [Saved(step) for step in (0, 4, 8, 12)]
+    settings = CheckpointSettings(keep_last=1, keep_best=0)
+    assert kept_steps(found, settings, clean=9) == {8, 12}
+    assert kept_steps(found, settings, clean=3) == {0, 12}
+    assert kept_steps(found, settings, clean=12) == {12}
+    assert kept_steps(found[1:], settings, clean=3) == {12}

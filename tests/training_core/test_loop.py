@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,8 @@ import torch
 from torch import nn
 from training_samples import (
     Certain,
-    Sales,
     examples_of,
     largest_difference,
-    noting,
     trainer,
     weights,
 )
@@ -21,9 +20,8 @@ from training_samples import (
 from training_core.errors import TrainingFailed
 from training_core.evaluation import evaluate
 from training_core.examples import Examples
-from training_core.loop import Trainer
 from training_core.optim.optimisers import build_optimisers
-
+from training_core.outcome import Outcome, Point
 
 # ---- sums ------------------------------------------------------------------------------------
 
@@ -69,6 +67,17 @@ def test_the_logged_loss_is_the_mean_over_its_interval() -> None:
     curve = run.fit().curve
     assert [point.step for point in curve] == [3, 6]
     assert (curve[0].loss * 24 + curve[1].loss * 19) / 43 == pytest.approx(before, rel=1e-5)
+
+
+def test_a_long_curve_is_thinned_out_to_its_end() -> None:
+    outcome = Outcome()
+    for step in range(1, 10_001):
+        outcome.note(Point(step, 0.0, 0.0, 0.0, 0.0))
+    steps = [point.step for point in outcome.curve]
+    assert 250 <= len(steps) < 500
+    assert steps == sorted(steps)
+    assert steps[-1] > 9_936
+    assert max(b - a for a, b in pairwise(steps)) <= 64
 
 
 # ---- faults ----------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from training_core.examples import Examples
 from training_core.feeds.memory import MemoryFeed
 from training_core.feeds.prefetch import Prefetched
 from training_core.parallel.blocks import blocks_of
-from training_core.preparation import fixed_sample, set_up_model
 from training_core.parallel.single import SingleProcess
+from training_core.preparation import fixed_sample, set_up_model
 
 
 def _trained(**changes: Any) -> dict[str, Tensor]:
@@ -34,7 +34,9 @@ def test_recomputed_activations_give_the_very_same_weights_dropout_included() ->
 def test_recomputing_keeps_fewer_activations() -> None:
     kept: dict[bool, int] = {}
     for recompute in (False, True):
-        model = set_up_model(blocks(), settings(activation_checkpointing=recompute), SingleProcess(CPU))
+        model = set_up_model(
+            blocks(), settings(activation_checkpointing=recompute), SingleProcess(CPU)
+        )
         saved: list[int] = []
 
         def note(tensor: Tensor, saved: list[int] = saved) -> Tensor:

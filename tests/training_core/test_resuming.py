@@ -1,4 +1,4 @@
-"""Going on after a stop, a kill or a divergence: the same weights, the same samples, the same log."""
+"""Going on after a stop, a kill or a divergence: the same weights, samples and log."""
 
 from __future__ import annotations
 

@@ -99,17 +99,20 @@ class Checkpoints:
                 if name.startswith("part-"):
                     self.store.delete(self.key(step, name))
 
-    def retain(self, settings: CheckpointSettings, *, newest: int | None = None) -> list[int]:
+    def retain(
+        self, settings: CheckpointSettings, *, newest: int | None = None, clean: int | None = None
+    ) -> list[int]:
         """Remove what the settings do not keep; return the steps that stay.
 
         Args:
             settings: The policies.
             newest: The step that was written last; what lies beyond it is of an abandoned course
                 and is left alone. None: the newest there is.
+            clean: As in `kept_steps`.
         """
         readable = [m for m in self.manifests() if newest is None or m.step <= newest]
         usable = [m for m in readable if m.step not in self.unusable]
-        kept = kept_steps(usable, settings)
+        kept = kept_steps(usable, settings, clean=clean)
         if kept:
             for manifest in readable:
                 if manifest.step not in kept:

@@ -21,12 +21,15 @@ class Scored(Protocol):
         """Validation metrics at this step, if any."""
 
 
-def kept_steps(checkpoints: Iterable[Scored], settings: CheckpointSettings) -> set[int]:
+def kept_steps(
+    checkpoints: Iterable[Scored], settings: CheckpointSettings, *, clean: int | None = None
+) -> set[int]:
     """Return the steps of the checkpoints that stay; the newest is always among them.
 
     Args:
         checkpoints: Readable ones, in any order.
         settings: The policies, of which any one suffices to stay.
+        clean: Training may have to go back to the newest one at or before this step: it stays.
     """
     found = sorted(checkpoints, key=lambda each: each.step)
     # what a training puts down before it begins is worth nothing once it has begun
@@ -38,6 +41,8 @@ def kept_steps(checkpoints: Iterable[Scored], settings: CheckpointSettings) -> s
         kept |= {step for step in steps if step % settings.keep_every == 0}
     if settings.keep_exponential:
         kept |= _spaced(steps)
+    if clean is not None:
+        kept |= set([each.step for each in found if each.step <= clean][-1:])
     return kept
 
 

@@ -15,6 +15,7 @@ All ranks call the same methods at the same step.
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Sequence
@@ -85,6 +86,7 @@ class Saver:
         progress: dict[str, Any],
         extra: dict[str, Tensor],
         own: dict[str, Tensor],
+        clean: int | None = None,
     ) -> None:
         """Begin a checkpoint right after an optimiser's step; it is written while training goes on.
 
@@ -95,6 +97,8 @@ class Saver:
             progress: What else must be remembered, as plain data; the same on every rank.
             extra: Small tensors; the same on every rank.
             own: Small tensors of this rank, such as its random state.
+            clean: The newest checkpoint at or before this step stays, to go back to; None: it
+                may go.
 
         Raises:
             TrainingFailed: The checkpoint before could not be written on some rank; on the rank
@@ -106,13 +110,12 @@ class Saver:
         self.stall_seconds += time.perf_counter() - began
         if step in self._superseded:
             self._remove([step])
-        manifest = Manifest(step, samples, metrics, progress, {}, {})
-        manifest.to_json()  # refuses what is no plain data here, where the mistake was made
+        facts = json.dumps([samples, metrics, progress])  # now: lists grow while it is written
         small = {f"rank.{self.strategy.rank}.{name}": value for name, value in own.items()}
         if self.strategy.rank == 0:
             small |= {f"extra.{name}": value for name, value in extra.items()}
         self._snapshot.begin(small)
-        self._saving = self._copying = Saving(self._writers, manifest, self._snapshot)
+        self._saving = self._copying = Saving(self._writers, step, facts, self._snapshot, clean)
         self._copier.give(self._saving.copy)
         self._writer.give(self._saving.write)
         self.blocked_seconds += time.perf_counter() - began

@@ -9,10 +9,11 @@ Threads speak through the store alone: a collective in a thread would meet those
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from training_core.checkpoints.agreement import words_of
@@ -59,8 +60,10 @@ class Saving:
 
     Args:
         writers: Who writes.
-        manifest: What is known of it beforehand: no tensors and no shards yet.
+        step: Optimiser steps done.
+        facts: Samples, metrics and progress of the manifest, as a JSON list.
         snapshot: This rank's part, begun.
+        clean: As in `kept_steps`.
 
     Attributes:
         copied: Set when weights may change again.
@@ -69,17 +72,15 @@ class Saving:
         failure: Why it failed; on rank 0 also if another rank did.
     """
 
-    def __init__(self, writers: Writers, manifest: Manifest, snapshot: Snapshot) -> None:
-        self._writers, self._manifest, self._snapshot = writers, manifest, snapshot
+    def __init__(
+        self, writers: Writers, step: int, facts: str, snapshot: Snapshot, clean: int | None
+    ) -> None:
+        self.step, self._clean = step, clean
+        self._writers, self._facts, self._snapshot = writers, facts, snapshot
         self._tensors: dict[str, StoredTensor] = {}
         self.copied, self.written, self.ended = (threading.Event() for _ in range(3))
         self.failure: BaseException | None = None
         self._abandoned = threading.Event()
-
-    @property
-    def step(self) -> int:
-        """Of the checkpoint."""
-        return self._manifest.step
 
     @property
     def words(self) -> str | None:
@@ -143,8 +144,12 @@ class Saving:
         parts = [self._await_part(rank) for rank in range(1, world_size)]
         shards = [shard, *(Shard(*part["shard"]) for part in parts)]
         tables = [self._tensors, *(tensors_from_data(part["tensors"]) for part in parts)]
-        manifest = replace(
-            self._manifest,
+        samples, metrics, progress = json.loads(self._facts)
+        manifest = Manifest(
+            self.step,
+            samples,
+            metrics,
+            progress,
             tensors=merged(tables),
             shards={shard_name(rank): each for rank, each in enumerate(shards)},
         )
@@ -154,10 +159,10 @@ class Saving:
                 f"another training has written {key} meanwhile",
                 hint="let only one training at a time use these checkpoints",
             )
-        checkpoints.written(manifest.step)
+        checkpoints.written(self.step)
         for rank in range(1, world_size):
             checkpoints.store.delete(self._key(self._part_name(rank)))
-        checkpoints.retain(self._writers.settings, newest=manifest.step)
+        checkpoints.retain(self._writers.settings, newest=self.step, clean=self._clean)
 
     def _await_part(self, rank: int) -> dict[str, Any]:
         key = self._key(self._part_name(rank))
@@ -179,7 +184,7 @@ class Saving:
         return part
 
     def _key(self, name: str) -> str:
-        return self._writers.checkpoints.key(self._manifest.step, name)
+        return self._writers.checkpoints.key(self.step, name)
 
     def _part_name(self, rank: int) -> str:
         return f"part-{rank}.{self._writers.attempt}.json"

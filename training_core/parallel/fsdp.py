@@ -65,7 +65,7 @@ class ShardedDataParallel(ProcessGroup):
         self.mesh = init_device_mesh(device.type, shape, mesh_dim_names=names)
 
     def prepare(self, model: nn.Module) -> nn.Module:
-        # an output that is a view loses its hook if it is changed in place, which the loop never does
+        # an output that is a view loses its hook if changed in place, which the loop never does
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
         model = model.to(self.device)
         self._note(model)

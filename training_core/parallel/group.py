@@ -45,7 +45,10 @@ class ProcessGroup:
             sizes = [len(mean) for mean, _ in self._statistics]
             variances = pooled[1] - pooled[0].square()
             for (mean, var), new_mean, new_var in zip(
-                self._statistics, torch.split(pooled[0], sizes), torch.split(variances, sizes), strict=True
+                self._statistics,
+                torch.split(pooled[0], sizes),
+                torch.split(variances, sizes),
+                strict=True,
             ):
                 mean.copy_(new_mean)
                 var.copy_(new_var.clamp_min(0))
