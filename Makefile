@@ -22,8 +22,8 @@ N ?=
 BIN := .venv/bin
 TORCH := $(shell sed -nE 's/.*"torch==([0-9.]+)".*/\1/p' pyproject.toml)
 DEMO := $(CURDIR)/build/demo
-BENCHMARKS := loop distributed feed checkpoint pipeline
-PROOFS := kills
+BENCHMARKS := loop distributed feed checkpoint resume pipeline
+PROOFS := kills steps checkpoints
 
 ##@ Use
 

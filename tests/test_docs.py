@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,39 @@ def test_every_benchmark_and_proof_is_listed_with_its_figures() -> None:
         if '__name__ == "__main__"' in script.read_text():
             kind = "bench" if script.parent.name == "benchmarks" else "prove"
             assert f"make {kind}-{script.stem}" in listed
+
+
+@pytest.mark.slow
+def test_the_trainer_runs_without_the_pipeline_as_its_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "training_core.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "train.py").write_text(code)
+    plain = ["-W", "error", "train.py"]
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
+    said = {}
+    for name, words in (
+        ("first", plain),
+        ("again", plain),
+        ("two processes", [*torchrun, "--nproc-per-node=2", "train.py"]),
+    ):
+        folder = tmp_path / "checkpoints"
+        if name == "two processes":
+            folder.rename(tmp_path / "checkpoints of one")
+        ended = subprocess.run(
+            [sys.executable, *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        )
+        assert ended.returncode == 0, ended.stderr
+        said[name] = ended.stdout.splitlines()[-1]
+        assert list(folder.glob("first/*/manifest.json"))
+    assert said == {
+        "first": "epochs after 800 steps, from step 0",
+        "again": "epochs after 800 steps, from step 800",
+        "two processes": "epochs after 800 steps, from step 0",
+    }
 
 
 def test_every_component_names_figures_that_exist() -> None:

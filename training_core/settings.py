@@ -71,6 +71,11 @@ class TrainingSettings(Settings):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        if self.parallel.static_graph and self.accumulation > 1:
+            raise ValueError(
+                "training.parallel.static_graph needs training.accumulation 1: torch's DDP cannot "
+                "learn the graph from a step that begins without communication"
+            )
         if self.deterministic == "topology":
             if self.canonical_microbatches % self.processes:
                 raise ValueError(

@@ -18,13 +18,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from components.common.layout import put_object
-from components.common.project import open_project
 from components.common.records import STEPS, StepRecord
-from components.split_data.step import divide, seen_by_training
 from infra.folder import FolderStore
 from tests.small_project.command import Ended, evertrain
 from tests.small_project.make_data import file_of, month
+from tests.small_project.splits import write_splits
 
 pytestmark = pytest.mark.slow
 
@@ -209,8 +207,8 @@ class FullFor(FolderStore):
 
     puts = 0
 
-    def put(self, key: str, data: bytes) -> None:
-        if key.startswith("checkpoints/") and key.endswith("state.pt"):
+    def put(self, key: str, data: bytes | memoryview) -> None:
+        if key.startswith("checkpoints/") and key.endswith(".bin"):
             self.puts += 1
             if self.puts > 2:
                 with self._writing(key):
@@ -221,18 +219,7 @@ class FullFor(FolderStore):
 @pytest.fixture
 def split(fresh_project: Path) -> Iterator[Path]:
     """The splits of the project, as split_data leaves them; yields their manifest."""
-    opened = open_project(fresh_project)
-    store, rows = FolderStore(fresh_project / ".evertrain" / "store"), month(1)
-    sides = divide(rows, opened.settings)
-    parts, pieces = {}, {}
-    for name in ("train", "validation", "holdout"):
-        file = fresh_project / f"{name}.parquet"
-        pieces[name] = rows[sides == name]
-        pieces[name].to_parquet(file, index=False)
-        parts[name] = {"sha256": put_object(store, file), "rows": len(pieces[name])}
-    manifest = fresh_project / "splits.json"
-    seen = seen_by_training(pieces, opened.settings)
-    manifest.write_text(json.dumps({"parts": parts, "seen": seen}))
+    manifest = write_splits(fresh_project)
     before = [(each, signal.getsignal(each)) for each in (signal.SIGTERM, signal.SIGINT)]
     yield manifest
     for number, handler in before:

@@ -96,6 +96,10 @@ def agreement(folder: Path) -> dict[str, Any]:
         run = trainer(model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes)
         run.fit()
         found[f"fsdp {optimiser}"] = said(run)
+    changes = {"parallel": {"strategy": "ddp", "static_graph": True}}
+    run = trainer(model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes)
+    run.fit()
+    found["ddp static"] = said(run)
     changes = {"activation_checkpointing": True, "parallel": {"strategy": "fsdp"}}
     run = trainer(model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes)
     run.fit()

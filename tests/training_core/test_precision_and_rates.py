@@ -63,6 +63,23 @@ def test_a_gpu_that_is_not_there_is_refused_with_a_way_out() -> None:
     assert choose_device("auto") == choose_device("cpu") == CPU
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_tf32_is_refused_where_there_is_none() -> None:
+    with pytest.raises(ConfigurationError, match="tf32, but a CPU has none") as raised:
+        trainer(precision="tf32")
+    assert "hint: set training.precision to fp32" in str(raised.value)
+
+
+def test_fp16_scales_the_loss_and_learns_on_a_cpu() -> None:
+    run = trainer(
+        model=None, count=400, epochs=4, batch_size=32, precision="fp16", optimiser={"lr": 0.01}
+    )
+    outcome = run.fit()
+    assert run.precision.scaler.is_enabled()
+    assert outcome.evaluations[-1][1]["loss"] < 0.4 < outcome.curve[0].loss
+    assert outcome.skipped_steps < 10  # until the first scale has come down
+
+
 def test_without_torchrun_there_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
         monkeypatch.delenv(name, raising=False)

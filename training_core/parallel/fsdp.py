@@ -47,17 +47,17 @@ class ShardedDataParallel(ProcessGroup):
         replicas: int = 1,
         cpu_offload: bool = False,
     ) -> None:
+        if cpu_offload and device.type == "cpu":
+            raise ConfigurationError(
+                "training.parallel.cpu_offload is set, but training runs on the CPU",
+                hint="leave it out: the shards are in the CPU's memory already",
+            )
         super().__init__(device)
         if self.world_size % replicas:
             raise ConfigurationError(
                 f"training.parallel.replicas is {replicas}, which does not divide the "
                 f"{self.world_size} processes",
                 hint="choose a divisor of training.processes",
-            )
-        if cpu_offload and device.type == "cpu":
-            raise ConfigurationError(
-                "training.parallel.cpu_offload is set, but training runs on the CPU",
-                hint="leave it out: the shards are in the CPU's memory already",
             )
         self.dtype, self.cpu_offload = dtype, cpu_offload
         names: tuple[str, ...] = ("replicate", "shard") if replicas > 1 else ("shard",)
