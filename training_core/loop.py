@@ -36,6 +36,7 @@ from training_core.preparation import (
     flops_beforehand,
     refuse_single_rows,
     set_up_model,
+    settle_buckets,
     sharing_of,
     total_steps,
 )
@@ -88,6 +89,7 @@ class Trainer:
         sample = validation.take(slice(0, 8))
         flops = flops_beforehand(task, model, sample, settings)
         self.model = set_up_model(model, settings, strategy)
+        settle_buckets(self.model, task, sample)
         self.module = strategy.unwrapped(self.model)
         self.sharing = sharing_of(settings, strategy)
         refuse_single_rows(self.module, self.sharing, samples=len(self.feed))

@@ -7,6 +7,7 @@ import shutil
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
 
 from training_core.errors import ConfigurationError
 from training_core.evaluation import Objective
@@ -49,6 +50,31 @@ def set_up_model(model: nn.Module, settings: TrainingSettings, strategy: Strateg
         for module in blocks or [model]:
             module.compile()  # in place, so a sharded block is still compiled as one
     return strategy.prepare(model)
+
+
+def settle_buckets(model: nn.Module, task: Objective, sample: Examples) -> None:
+    """Have DDP lay out its buckets before training; all ranks together. Nothing else changes.
+
+    After the first backward of a process DDP lays them out anew, in the order in which gradients
+    became ready. More than two ranks are added up in an order that depends on the place in a
+    bucket, so without this the first step of a process that goes on has other sums.
+
+    Args:
+        model: As prepared; nothing is done if it is not DDP's.
+        task: For its loss.
+        sample: At least one example.
+    """
+    if not isinstance(model, DistributedDataParallel):
+        return
+    rows = torch.arange(8) % len(sample)  # more than one, for BatchNorm
+    examples = sample.take(rows).to(next(model.parameters()).device)
+    before = [buffer.clone() for buffer in model.buffers()]
+    with torch.compiler.set_stance("force_eager"):  # another batch size is not worth compiling
+        losses = task.loss(model(**examples.arrays).float(), examples.target)
+        losses.backward(gradient=torch.zeros_like(losses))  # type: ignore[no-untyped-call]
+    model.zero_grad()
+    for buffer, value in zip(model.buffers(), before, strict=True):
+        buffer.copy_(value)
 
 
 def flops_beforehand(

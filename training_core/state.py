@@ -47,6 +47,7 @@ class State:
                 optimisers=trainer.update.optimisers,
                 strategy=trainer.strategy,
                 settings=trainer.settings.checkpoints,
+                on_blocked=trainer.recorder.meter.stalled,
             )
 
     # ---- beginning and end ---------------------------------------------------------------------

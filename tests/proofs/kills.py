@@ -56,7 +56,8 @@ class Storm:
         folder.mkdir()
         changing, topology = number % 2 == 1, number % 4 == 1
         deterministic = "topology" if topology else "ranks"
-        ranks: Iterator[int] = cycle((1, 2, 4)) if changing else repeat(1 + number // 2 % 2)
+        fixed = (1, 2, 4)[number // 2 % 3]
+        ranks: Iterator[int] = cycle((1, 2, 4)) if changing else repeat(fixed)
         began, attempt = time.monotonic(), 0
         while not (folder / "final.json").exists():
             world_size = next(ranks)

@@ -226,6 +226,38 @@ def topology_trainer(folder: Path | None, strategy: Strategy) -> Trainer:
     )
 
 
+class Backwards(nn.Module):
+    """Layers that are registered in another order than they are used in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(200, 1)
+        self.first = nn.Linear(2, 200)
+        self.second = nn.Linear(200, 200)
+
+    def forward(self, categories: Tensor, numbers: Tensor) -> Tensor:
+        outputs: Tensor = self.head(self.second(self.first(numbers).relu()).relu())
+        return outputs.squeeze(1)
+
+
+def going_on(folder: Path) -> dict[str, Any]:
+    """DDP on more than two ranks, undisturbed, and stopped on the way."""
+    strategy = strategy_of()
+
+    def fit(place: str, stop_at: int = 0) -> dict[str, Any]:
+        torch.manual_seed(3)
+        run = trainer(folder / place, model=Backwards(), count=COUNT, strategy=strategy)
+        run.should_stop = lambda: run.outcome.steps >= stop_at > 0
+        run.fit()
+        return said(run)
+
+    return {
+        "undisturbed": fit("undisturbed"),
+        "stopped": fit("resumed", stop_at=5),
+        "resumed": fit("resumed"),
+    }
+
+
 def topology(folder: Path) -> dict[str, Any]:
     """Train undisturbed, and go on with what other ranks have begun, to a stop."""
     strategy = strategy_of(**TOPOLOGY)
@@ -248,9 +280,14 @@ def hybrid(folder: Path) -> dict[str, Any]:
 
 def main(scenario: str, folder: Path) -> None:
     assert Network  # the same samples as in the tests of one process
-    found = {"agreement": agreement, "faults": faults, "topology": topology, "hybrid": hybrid}[
-        scenario
-    ](folder)
+    scenarios = {
+        "agreement": agreement,
+        "faults": faults,
+        "going_on": going_on,
+        "topology": topology,
+        "hybrid": hybrid,
+    }
+    found = scenarios[scenario](folder)
     if torch.distributed.get_rank() == 0:
         torch.save(found, folder / f"{scenario}.pt")
     torch.distributed.destroy_process_group()

@@ -50,6 +50,16 @@ def test_all_ranks_stop_when_one_is_asked_to_and_go_on_to_the_very_same_weights(
     assert resumed["losses"] == undisturbed["losses"]
 
 
+def test_four_ranks_go_on_to_the_very_same_weights_though_ddp_lays_out_its_buckets_anew(
+    tmp_path: Path,
+) -> None:
+    found = run_ranks(4, "going_on", tmp_path)
+    assert 0 < found["stopped"]["steps"] == found["resumed"]["resumed_from"] < 12
+    weights = found["undisturbed"]["weights"], found["resumed"]["weights"]
+    assert largest_difference(*weights) == 0.0
+    assert found["resumed"]["losses"] == found["undisturbed"]["losses"]
+
+
 def test_a_shard_damaged_for_one_rank_makes_all_ranks_use_the_checkpoint_before(
     found: dict[str, Any],
 ) -> None:

@@ -39,7 +39,6 @@ def test_without_limits_nothing_ends_a_training() -> None:
     assert not any(intervals(never, *[1.0] * 50, math.nan, 0.0))
     assert not any(evaluations(never, *[1.0] * 50, math.nan))
     assert never.at_interval(point(9, gradient_norm=0.0), wall_seconds=1e9) == ""
-    assert never.last_step(300) == 300
 
 
 def test_patience_counts_evaluations_since_the_best_and_names_it() -> None:
@@ -83,7 +82,6 @@ def test_small_gradients_end_a_training_but_those_of_skipped_steps_do_not() -> N
 
 def test_max_steps_is_the_last_step_and_the_reason() -> None:
     short = rules(max_steps=50)
-    assert (short.last_step(300), short.last_step(20)) == (50, 20)
     assert intervals(short, *[1.0] * 5)[-2:] == [
         "",
         "max steps: 50 of the 50 allowed are done",

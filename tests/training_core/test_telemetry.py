@@ -16,10 +16,12 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import Tensor, nn
+from training_samples import trainer
 
+from infra.folder import FolderStore
+from training_core.checkpoints.catalogue import Checkpoints
 from training_core.outcome import Point
 from training_core.telemetry.meter import Meter
-from training_core.telemetry.updates import UpdateNorm
 
 CPU = torch.device("cpu")
 TIMES = ["data", "forward", "backward", "optimiser", "communication"]
@@ -69,6 +71,20 @@ def test_an_interval_without_a_whole_measured_step_has_no_times() -> None:
     assert not meter.measuring
     assert meter.read()["seconds_data"] is not None
     assert meter.read()["seconds_data"] is None
+
+
+class _SlowStore(FolderStore):
+    def put(self, key: str, data: bytes | memoryview) -> None:
+        time.sleep(0.1)
+        super().put(key, data)
+
+
+def test_the_curve_says_how_long_checkpoints_kept_training_waiting(tmp_path: Path) -> None:
+    place = Checkpoints(_SlowStore(tmp_path), "run")
+    run = trainer(place=place, checkpoints={"asynchronous": False}, evaluate_every=3)
+    waited = [point.checkpoint_stall for point in run.fit().curve]
+    assert sum(waited) >= 0.1 * (run.outcome.steps // 3)
+    assert trainer().fit().curve[0].checkpoint_stall == 0
 
 
 def test_hooks_of_a_measured_step_are_gone_after_it() -> None:
@@ -137,20 +153,7 @@ def test_waiting_for_another_ranks_gradients_is_communication(tmp_path: Path) ->
     assert late["seconds_backward"] >= 0.2
 
 
-# ---- updates and memory --------------------------------------------------------------------------
-
-
-def test_the_update_norm_is_that_of_all_weights_together() -> None:
-    layer = nn.Linear(3, 2)
-    optimiser = torch.optim.SGD(layer.parameters(), lr=0.5)
-    layer(torch.ones(4, 3)).sum().backward()
-    update = UpdateNorm(layer.parameters())
-    update.before()
-    optimiser.step()
-    # gradients: 4 for each of 6 weights and 2 biases
-    assert float(update.squared()) == pytest.approx(8 * (0.5 * 4) ** 2, rel=1e-6)
-    update.before()
-    assert float(update.squared()) == 0
+# ---- memory --------------------------------------------------------------------------------------
 
 
 GROW = """

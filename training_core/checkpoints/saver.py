@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -49,6 +49,7 @@ class Saver:
         optimisers: Of its parameters.
         strategy: The ranks.
         settings: What is kept, and whether training goes on meanwhile.
+        on_blocked: Told each time for how long training has waited.
 
     Attributes:
         stall_seconds: For which training waited because the checkpoint before was still written.
@@ -63,9 +64,11 @@ class Saver:
         optimisers: Sequence[Optimizer],
         strategy: Strategy,
         settings: CheckpointSettings,
+        on_blocked: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         self.checkpoints, self.strategy, self.settings = checkpoints, strategy, settings
         self.stall_seconds = self.blocked_seconds = 0.0
+        self._on_blocked = on_blocked
         self._live = LiveState(model, optimisers)
         self._snapshot = Snapshot(self._live, strategy)
         self._superseded: set[int] = set()  # steps that this training will come to again
@@ -118,7 +121,7 @@ class Saver:
         self._saving = self._copying = Saving(self._writers, step, facts, self._snapshot, clean)
         self._copier.give(self._saving.copy)
         self._writer.give(self._saving.write)
-        self.blocked_seconds += time.perf_counter() - began
+        self._blocked(time.perf_counter() - began)
         if not self.settings.asynchronous:
             self.finish()
 
@@ -129,7 +132,7 @@ class Saver:
             self._copying.copied.wait()
             self._copying = None
             self._snapshot.hold_updates()
-            self.blocked_seconds += time.perf_counter() - began
+            self._blocked(time.perf_counter() - began)
 
     def failed(self) -> str | None:
         """Say why this rank could not write, if so; costs nothing, waits for nothing.
@@ -152,7 +155,7 @@ class Saver:
         try:
             self._settle()
         finally:
-            self.blocked_seconds += time.perf_counter() - began
+            self._blocked(time.perf_counter() - began)
 
     # ---- restoring -----------------------------------------------------------------------------
 
@@ -236,3 +239,7 @@ class Saver:
         if self.strategy.rank == 0:
             self.checkpoints.sweep()
         return uuid.uuid4().hex
+
+    def _blocked(self, seconds: float) -> None:
+        self.blocked_seconds += seconds
+        self._on_blocked(seconds)

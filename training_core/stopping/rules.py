@@ -1,7 +1,7 @@
 """When a training ends before its epochs are done.
 
     rules = StoppingRules(settings.stopping, processes=4)
-    while not rules.reason and step < rules.last_step(total_steps):
+    while not rules.reason:
         ...
         rules.at_interval(point, wall_seconds=...)     # at each log interval
         rules.at_evaluation(step, metrics["loss"])     # at each evaluation
@@ -46,10 +46,6 @@ class StoppingRules:
         self._wall_seconds = 0.0  # of this process, when it was last told
         self._train = _Best()
         self._validation = _Best()
-
-    def last_step(self, total_steps: int) -> int:
-        """Return the step that training ends with at the latest."""
-        return min(total_steps, self.settings.max_steps or total_steps)
 
     def at_interval(self, point: Point, *, wall_seconds: float) -> str:
         """Judge a log interval; return the reason to stop, or nothing.

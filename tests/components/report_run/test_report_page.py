@@ -11,7 +11,6 @@ from report_samples import CASES, REPLAY, RUN, composed, finished, stopped
 
 from components.report_run.page import render
 
-STEPS_WITH_FIGURES = 9
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=y>&\x00\ud800"
 
 
