@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -46,6 +48,7 @@ def evaluate(
     examples: Examples,
     *,
     strategy: Strategy | None = None,
+    autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> dict[str, float]:
     """Return the mean of the loss and of every metric over all examples.
 
@@ -59,6 +62,7 @@ def evaluate(
         model: The user's module (not wrapped in DDP: no collective may hide in it).
         examples: The same on every rank.
         strategy: The processes that share the work; none: this one alone.
+        autocast: What the model, and only the model, is called in.
     """
     strategy = strategy or SingleProcess(next(model.parameters()).device)
     rows = max(1, min(_ROWS, -(-len(examples) // 8)))
@@ -73,7 +77,9 @@ def evaluate(
             counts = piece < pieces
             start = piece * rows if counts else 0
             part = examples.take(slice(start, start + rows)).to(strategy.device)
-            outputs = model(**part.arrays).float()
+            with autocast():
+                outputs = model(**part.arrays)
+            outputs = outputs.float()
             values = {
                 "loss": task.loss(outputs, part.target),
                 **task.metrics(outputs, part.target),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from training_core.errors import ConfigurationError
 from training_core.feeds.batches import Sharing
 from training_core.parallel.strategy import Strategy
 
@@ -65,8 +66,18 @@ class Interval:
         self.units, self.samples = [], 0
 
     def restore(self, *, losses: Tensor, units: list[float], samples: int, rank: int) -> None:
-        """Go on within an interval: rank 0 answers for what all ranks had summed."""
+        """Go on within an interval: rank 0 answers for what all ranks had summed.
+
+        Raises:
+            ConfigurationError: It was longer than intervals are now.
+        """
         self.clear()
+        if len(units) >= len(self.places):
+            raise ConfigurationError(
+                f"the checkpoint was saved {len(units)} steps into a log interval, and "
+                f"training.log_every is {len(self.places)} now",
+                hint="leave training.log_every as it was for this training",
+            )
         if rank == 0 and len(units):
             parts = min(losses.shape[1], self._losses.shape[1])
             # another number of parts: only the sums of the steps matter

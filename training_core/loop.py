@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from training_core.backward import backward
 from training_core.checkpoints.catalogue import Checkpoints
 from training_core.determinism import reproducible_kernels, seed_everything
+from training_core.errors import TrainingFailed
 from training_core.evaluation import Objective, evaluate
 from training_core.examples import Examples
 from training_core.feeds.batches import Feed, Microbatch, StepBatch
@@ -33,10 +34,8 @@ from training_core.precision import choose_precision
 from training_core.preparation import (
     feed_of,
     fixed_sample,
-    flops_beforehand,
+    prepare_model,
     refuse_single_rows,
-    set_up_model,
-    settle_buckets,
     sharing_of,
     total_steps,
 )
@@ -87,13 +86,15 @@ class Trainer:
         self.validation = fixed_sample(validation, settings)
         self.precision = choose_precision(settings.precision, strategy.device)
         sample = validation.take(slice(0, 8))
-        flops = flops_beforehand(task, model, sample, settings)
-        self.model = set_up_model(model, settings, strategy)
-        settle_buckets(self.model, task, sample)
+        self.model, flops = prepare_model(
+            model, task, sample, settings=settings, strategy=strategy, precision=self.precision
+        )
         self.module = strategy.unwrapped(self.model)
         self.sharing = sharing_of(settings, strategy)
-        refuse_single_rows(self.module, self.sharing, samples=len(self.feed))
         self.total_steps = total_steps(settings, samples=len(self.feed))
+        refuse_single_rows(
+            self.module, self.sharing, samples=len(self.feed), steps=self.total_steps
+        )
         self.evaluate_every = settings.evaluate_every or max(1, self.total_steps // 10)
         self.save_every = settings.checkpoints.every or self.evaluate_every
         self.schedule = make_schedule(settings.schedule, settings.optimiser, steps=self.total_steps)
@@ -133,10 +134,10 @@ class Trainer:
         self.state.begin()
         began, at_start = time.monotonic(), self.outcome.samples
         wanted = self.settings.deterministic != "off"
-        with reproducible_kernels(wanted, self.strategy.device):
+        with reproducible_kernels(wanted, self.strategy.device), self.state.in_order():
             while not self.outcome.stop_reason:
                 self._train()
-        self.state.finish()
+            self.state.finish()
         seconds = time.monotonic() - began
         if self.outcome.samples > at_start:
             self.outcome.samples_per_second = (self.outcome.samples - at_start) / seconds
@@ -148,7 +149,7 @@ class Trainer:
             self.outcome.stop_reason = self.rules.reason or "epochs"
             return
         self.model.train()
-        self.recorder.restart()
+        self.recorder.restart(samples=self.interval.samples)
         self._plan()
         meter, alone = self.recorder.meter, self.strategy.world_size == 1
         batches = self.feed.steps(self.sharing, samples=self.outcome.samples)
@@ -158,7 +159,9 @@ class Trainer:
                 step = self.outcome.steps
                 if step + 1 == self._next_log:
                     meter.begin()
-                batch = next(batches)
+                batch = next(batches, None)
+                if batch is None:
+                    raise TrainingFailed(f"the feed ended at sample {self.outcome.samples}")
                 rate = self.schedule.at(step).scaled(self.divergence.lr_scale)
                 self.update.set_rate(rate)
                 self._gradients(batch)
@@ -171,7 +174,7 @@ class Trainer:
                 if step + 1 >= self._next or (alone and self.should_stop()):
                     going_on = self._between_steps(rate.lr)
         finally:
-            batches.close()  # type: ignore[attr-defined]
+            batches.close()
 
     # ---- one step ------------------------------------------------------------------------------
 
@@ -185,7 +188,7 @@ class Trainer:
             with self.strategy.microbatch(
                 self.model, samples=batch.samples_after, index=index, last=last
             ):
-                examples = microbatch.examples.to(self.strategy.device)
+                examples = microbatch.examples.to(self.strategy.device, non_blocking=True)
                 if filler:  # takes part in what ranks do together, and leaves no statistics
                     self.model.eval()
                 with self.precision.autocast():
@@ -211,7 +214,8 @@ class Trainer:
             return torch.zeros_like(losses)
         share = self._shares.get((len(losses), units))
         if share is None:
-            share = torch.full_like(losses, self.strategy.gradient_factor / units).detach()
+            factor = self.strategy.gradient_factor / (units or 1.0)  # of padding alone: nothing
+            share = torch.full_like(losses, factor).detach()
             if len(self._shares) < 16:  # steps are alike, but for the last one of an epoch
                 self._shares[len(losses), units] = share
         return self.precision.scaler.scale(share)
@@ -235,7 +239,7 @@ class Trainer:
     def _between_steps(self, lr: float) -> bool:
         """Do what is due. Returns whether to go on with the next step."""
         step, reason, metrics = self.outcome.steps, "", None
-        asked = self._asked_to_stop()
+        asked = self.state.asked_to_stop()
         if step >= self._next_log:
             point, wall_seconds = self._log(lr)
             wrong = self.divergence.judge(point)
@@ -254,7 +258,7 @@ class Trainer:
             reason = reason or self.rules.at_evaluation(step, metrics["loss"])
             self.schedule.observe(metrics["loss"])
         if step >= self._next_save or reason:
-            self.state.save(metrics or {})
+            self.state.save(metrics or {}, last=bool(reason))
         elif asked:
             self.state.save({}, in_between=True)
         self.outcome.stop_reason = reason or ("asked to stop" if asked else "")
@@ -284,17 +288,12 @@ class Trainer:
         return point, wall_seconds
 
     def _evaluate(self) -> dict[str, float]:
-        self.strategy.synchronise_statistics()
-        with self.precision.autocast():
-            metrics = evaluate(self.task, self.module, self.validation, strategy=self.strategy)
-        self.model.train()
+        strategy, autocast = self.strategy, self.precision.autocast
+        strategy.synchronise_statistics()
+        metrics = evaluate(
+            self.task, self.module, self.validation, strategy=strategy, autocast=autocast
+        )
         self.outcome.evaluations.append((self.outcome.steps, metrics))
         if self.strategy.rank == 0:
             self.on_evaluation(self.outcome.steps, metrics)
         return metrics
-
-    def _asked_to_stop(self) -> bool:
-        if self.strategy.world_size == 1:
-            return self.should_stop()
-        due = self.outcome.steps >= self.state.next_question
-        return due and self.state.agree(self.should_stop())

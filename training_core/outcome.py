@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 MOST_POINTS = 500
@@ -14,7 +16,7 @@ class Point:
 
     Attributes:
         step: The interval's last one, counted from 1.
-        loss: Mean over the interval's steps that were not skipped; NaN where there are none.
+        loss: Mean over the interval's steps whose loss is finite; NaN where there are none.
         lr: Of the last step.
         gradient_norm: Mean over the steps that were not skipped, before clipping.
         samples_per_second: Over all ranks and the whole interval, pauses included.
@@ -47,6 +49,11 @@ class Point:
     checkpoint_stall: float = 0.0
     peak_memory_bytes: int | None = None
     mfu: float | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """As JSON: encoded once, however many checkpoints hold it."""
+        return json.dumps({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 @dataclass(frozen=True)
@@ -104,13 +111,22 @@ class Outcome:
         if len(self.curve) >= MOST_POINTS:
             self.curve, self.stride = self.curve[1::2], 2 * self.stride
 
-    def history(self) -> dict[str, Any]:
-        """Return what has to be kept to go on, as plain data."""
-        return {name: value for name, value in asdict(self).items() if name in _HISTORY}
+    def history(self) -> str:
+        """Return what has to be kept to go on, as JSON; no point is encoded twice."""
+        rest = {
+            "skipped_steps": self.skipped_steps,
+            "rollbacks": [asdict(rollback) for rollback in self.rollbacks],
+            "evaluations": self.evaluations,
+            "intervals": self.intervals,
+            "stride": self.stride,
+        }
+        points = ",".join(point.text for point in self.curve)
+        return f'{json.dumps(rest)[:-1]}, "curve": [{points}]}}'
 
     @classmethod
-    def gone_on(cls, history: dict[str, Any], *, steps: int, samples: int) -> Outcome:
-        """Return the outcome so far of a training that goes on."""
+    def gone_on(cls, text: str, *, steps: int, samples: int) -> Outcome:
+        """Return the outcome so far of a training that goes on from such a history."""
+        history: dict[str, Any] = json.loads(text)
         return cls(
             **{
                 **history,
@@ -121,6 +137,3 @@ class Outcome:
                 "evaluations": [(step, metrics) for step, metrics in history["evaluations"]],
             }
         )
-
-
-_HISTORY = {"skipped_steps", "rollbacks", "curve", "evaluations", "intervals", "stride"}

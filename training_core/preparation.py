@@ -6,7 +6,6 @@ import shutil
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
 from training_core.errors import ConfigurationError
@@ -17,8 +16,25 @@ from training_core.feeds.memory import MemoryFeed
 from training_core.feeds.order import order, steps_in
 from training_core.parallel.blocks import blocks_of, recompute_in_backward
 from training_core.parallel.strategy import Strategy
+from training_core.precision import Precision
 from training_core.settings import TrainingSettings
 from training_core.telemetry.flops import flops_per_example
+
+
+def prepare_model(
+    model: nn.Module,
+    task: Objective,
+    sample: Examples,
+    *,
+    settings: TrainingSettings,
+    strategy: Strategy,
+    precision: Precision,
+) -> tuple[nn.Module, float | None]:
+    """Return the model to call in training, and its FLOPs if only now they could be counted."""
+    flops = flops_beforehand(task, model, sample, settings)
+    model = set_up_model(model, settings, strategy)
+    settle_buckets(model, task, sample, precision=precision)
+    return model, flops
 
 
 def set_up_model(model: nn.Module, settings: TrainingSettings, strategy: Strategy) -> nn.Module:
@@ -48,11 +64,14 @@ def set_up_model(model: nn.Module, settings: TrainingSettings, strategy: Strateg
                 hint="install g++, or leave training.compile out",
             )
         for module in blocks or [model]:
-            module.compile()  # in place, so a sharded block is still compiled as one
+            # not module.compile(): that one compiles nothing of a class of torch.nn itself
+            module.forward = torch.compile(module.forward)
     return strategy.prepare(model)
 
 
-def settle_buckets(model: nn.Module, task: Objective, sample: Examples) -> None:
+def settle_buckets(
+    model: nn.Module, task: Objective, sample: Examples, *, precision: Precision
+) -> None:
     """Have DDP lay out its buckets before training; all ranks together. Nothing else changes.
 
     After the first backward of a process DDP lays them out anew, in the order in which gradients
@@ -63,6 +82,7 @@ def settle_buckets(model: nn.Module, task: Objective, sample: Examples) -> None:
         model: As prepared; nothing is done if it is not DDP's.
         task: For its loss.
         sample: At least one example.
+        precision: Of training.
     """
     if not isinstance(model, DistributedDataParallel):
         return
@@ -70,7 +90,9 @@ def settle_buckets(model: nn.Module, task: Objective, sample: Examples) -> None:
     examples = sample.take(rows).to(next(model.parameters()).device)
     before = [buffer.clone() for buffer in model.buffers()]
     with torch.compiler.set_stance("force_eager"):  # another batch size is not worth compiling
-        losses = task.loss(model(**examples.arrays).float(), examples.target)
+        with precision.autocast():
+            outputs = model(**examples.arrays)
+        losses = task.loss(outputs.float(), examples.target)
         losses.backward(gradient=torch.zeros_like(losses))  # type: ignore[no-untyped-call]
     model.zero_grad()
     for buffer, value in zip(model.buffers(), before, strict=True):
@@ -110,7 +132,16 @@ def sharing_of(settings: TrainingSettings, strategy: Strategy) -> Sharing:
 
 
 def fixed_sample(validation: Examples, settings: TrainingSettings) -> Examples:
-    """Return the rows that are evaluated on: the same in each evaluation of a training."""
+    """Return the rows that are evaluated on: the same in each evaluation of a training.
+
+    Raises:
+        ConfigurationError: There are none.
+    """
+    if not len(validation):
+        raise ConfigurationError(
+            "there are no validation examples",
+            hint="training is stopped, rolled back and selected by them: give it some",
+        )
     rows = settings.evaluation_rows
     if not 0 < rows < len(validation):
         return validation
@@ -128,7 +159,7 @@ def total_steps(settings: TrainingSettings, *, samples: int) -> int:
     return min(steps, settings.stopping.max_steps or steps)
 
 
-def refuse_single_rows(model: nn.Module, sharing: Sharing, *, samples: int) -> None:
+def refuse_single_rows(model: nn.Module, sharing: Sharing, *, samples: int, steps: int) -> None:
     """Refuse a split whose last step would give BatchNorm a single row to normalise.
 
     Raises:
@@ -136,7 +167,9 @@ def refuse_single_rows(model: nn.Module, sharing: Sharing, *, samples: int) -> N
     """
     last = samples % sharing.batch_size or min(samples, sharing.batch_size)
     smallest = max(1, last // sharing.parts)
-    if smallest == 1 and any(isinstance(module, _BatchNorm) for module in model.modules()):
+    comes = steps >= -(-samples // sharing.batch_size)
+    flat = any(isinstance(module, nn.BatchNorm1d) for module in model.modules())  # others see more
+    if comes and flat and smallest == 1:
         raise ConfigurationError(
             f"with {samples} samples and training.batch_size {sharing.batch_size}, the last step "
             f"of an epoch has {last} for {sharing.parts} microbatches: one of them has a single "

@@ -47,11 +47,15 @@ class TrainingSettings(Settings):
     activation_checkpointing: bool = Field(
         False, description="Recompute the activations of repeated blocks in backward: less memory."
     )
-    channels_last: bool = Field(False, description="Lay 4-D weights and inputs out as NHWC.")
+    channels_last: bool = Field(
+        False, description="Lay 4-D weights out as NHWC; convolutions hand that layout on."
+    )
     data: Literal["memory", "disk"] = Field(
         "memory", description="disk: memory-mapped blocks, for splits larger than memory."
     )
-    seed: int = Field(0, ge=0, description="Initialisation, order of samples and dropout.")
+    seed: int = Field(
+        0, ge=0, lt=2**32, description="Initialisation, order of samples and dropout."
+    )
     evaluate_every: int = Field(
         0, ge=0, description="Steps between evaluations and checkpoints; 0: ten a run."
     )

@@ -7,19 +7,19 @@ interval, and each rank's random states.
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 
 from training_core.checkpoints.restoring import Restored
 from training_core.checkpoints.saver import Saver
 from training_core.determinism import random_states, seed_everything, set_random_states
-from training_core.errors import TrainingFailed
+from training_core.errors import ConfigurationError, TrainingFailed
+from training_core.feeds.order import mixed_seed
 from training_core.outcome import Outcome
-from training_core.parallel.statistics import running_statistics
 
 if TYPE_CHECKING:
     from training_core.loop import Trainer
@@ -72,6 +72,16 @@ class State:
         if self.saver is not None:
             self.saver.finish()
 
+    @contextmanager
+    def in_order(self) -> Iterator[None]:
+        """Leave no checkpoint half written behind, even if training fails here."""
+        try:
+            yield
+        except BaseException:
+            if self.saver is not None:
+                self.saver.abandon()
+            raise
+
     def seconds(self) -> float:
         """Return the seconds since this process began to train."""
         return time.monotonic() - self._began
@@ -83,22 +93,36 @@ class State:
         if self.saver is not None:
             self.saver.weights_may_change()
 
-    def save(self, metrics: dict[str, float], *, in_between: bool = False) -> None:
+    def save(
+        self, metrics: dict[str, float], *, in_between: bool = False, last: bool = False
+    ) -> None:
         """Begin a checkpoint; all ranks together.
 
         Args:
             metrics: Of the validation split, if this step was evaluated.
             in_between: An undisturbed run would not save here, so nothing may change by it: each
                 rank's running statistics are kept as they are, beside the pooled ones.
+            last: Training ends here, and waits for it.
+
+        Raises:
+            ConfigurationError: The metric that ranks checkpoints is not among them.
         """
         if self.saver is None:
             return
-        trainer = self.trainer
+        trainer, metric = self.trainer, self.trainer.settings.checkpoints.metric
+        if metrics and metric not in metrics:
+            raise ConfigurationError(
+                f"training.checkpoints.metric is {metric!r}, which is not evaluated",
+                hint=f"choose one of {', '.join(sorted(metrics))}",
+            )
         own = random_states(trainer.strategy.device)
-        if in_between and trainer.strategy.world_size > 1:
-            for index, pair in enumerate(running_statistics(trainer.module)):
-                own[f"mean.{index}"], own[f"variance.{index}"] = pair[0].clone(), pair[1].clone()
-        trainer.strategy.synchronise_statistics()
+        if not in_between:
+            trainer.strategy.synchronise_statistics()
+        if trainer.strategy.world_size > 1:  # each rank has seen other samples
+            for index, buffer in enumerate(trainer.module.buffers()):
+                own[f"buffer.{index}"] = buffer.clone()
+        if in_between:
+            trainer.strategy.synchronise_statistics()
         losses, _ = trainer.interval.losses(trainer.strategy, [])
         extra = {"interval": losses, **trainer.update.state_dict()}
         self.saver.begin(
@@ -107,7 +131,7 @@ class State:
             metrics=metrics,
             progress={  # copies: it is written while training goes on
                 # as text, which is neither searched for NaN nor sorted: there is much of it
-                "history": json.dumps(trainer.outcome.history()),
+                "history": trainer.outcome.history(),
                 "interval": {
                     "units": list(trainer.interval.units),
                     "samples": trainer.interval.samples,
@@ -168,7 +192,7 @@ class State:
         """Put the trainer where a checkpoint was taken; its weights are loaded already."""
         trainer, progress = self.trainer, found.progress
         trainer.outcome = Outcome.gone_on(
-            json.loads(progress["history"]),
+            progress["history"],
             steps=found.manifest.step,
             samples=found.manifest.samples,
         )
@@ -179,24 +203,33 @@ class State:
             losses=found.extra["interval"], rank=trainer.strategy.rank, **progress["interval"]
         )
         self.next_question = found.manifest.step + self._patience
-        self._restore_own(found.own, found.manifest.step)
+        self._restore_own(found)
 
-    def _restore_own(self, own: dict[str, Tensor] | None, step: int) -> None:
-        trainer = self.trainer
-        if own is None:  # another number of ranks: fresh random states that depend on the step
-            seed = trainer.settings.seed * 65_537 + trainer.strategy.rank + 1
-            seed_everything(seed * 1_000_003 + step)
+    def _restore_own(self, found: Restored) -> None:
+        """Go on with this rank's random states and buffers, if it was one of as many ranks."""
+        trainer, own, step = self.trainer, found.own, found.manifest.step
+        if own is None or len(found.manifest.shards) != trainer.strategy.world_size:
+            # fresh random states that depend on the step; buffers are those of the checkpoint
+            seed_everything(mixed_seed(trainer.settings.seed, trainer.strategy.rank, step))
             return
         set_random_states(own, trainer.strategy.device)
-        if "mean.0" in own:
-            for index, pair in enumerate(running_statistics(trainer.module)):
-                pair[0].copy_(own[f"mean.{index}"])
-                pair[1].copy_(own[f"variance.{index}"])
+        if trainer.strategy.world_size > 1:
+            with torch.no_grad():
+                for index, buffer in enumerate(trainer.module.buffers()):
+                    buffer.copy_(own[f"buffer.{index}"])
 
     # ---- agreeing ------------------------------------------------------------------------------
 
-    def agree(self, asked: bool) -> bool:
-        """Return whether any rank was asked to stop, and plan the next question."""
+    def asked_to_stop(self) -> bool:
+        """Return whether any rank was asked to stop; several ask each other now and then."""
+        trainer = self.trainer
+        if trainer.strategy.world_size == 1:
+            return trainer.should_stop()
+        due = trainer.outcome.steps >= self.next_question
+        return due and self._agree(trainer.should_stop())
+
+    def _agree(self, asked: bool) -> bool:
+        """Ask all ranks, and plan the next question."""
         strategy, now = self.trainer.strategy, time.monotonic()
         waited = (now - self._asked) / self._patience if strategy.rank == 0 else 0.0
         numbers = torch.tensor([float(asked), waited], dtype=torch.float64, device=strategy.device)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.figures import EvaluationPoint, TrainFigures, TrainPoint
 from components.common.records import StepContext, step, threads_of
 from components.train_distributed.job import checkpoint_prefix, train
+from components.train_distributed.launch import run_to_end
 from infra import errors as infra_errors
 from infra.errors import OutsideError
 from training_core import errors as training_errors
@@ -90,6 +88,7 @@ def _torchrun(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         TrainingFailed, OutsideError: As the first failing rank said.
+        KeyboardInterrupt: It was asked to stop.
     """
     scratch = context.home / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
@@ -102,31 +101,26 @@ def _torchrun(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:
         "--no-python", f"--nproc-per-node={settings.processes}",
         sys.executable, "-m", "components.train_distributed.worker", str(file),
     ]  # fmt: skip
-    threads = threads_of(settings)
+    env = {**os.environ, "OMP_NUM_THREADS": str(threads_of(settings))}
     try:
+        for stale in (done, failed):  # in a pod, processes have the same numbers at each start
+            stale.unlink(missing_ok=True)
         file.write_text(json.dumps(job))
-        process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": str(threads)})
-
-        def forward(signum: int, frame: FrameType | None) -> None:
-            process.send_signal(signum)
-
-        before = signal.signal(signal.SIGTERM, forward)
-        try:
-            code = process.wait()
-        finally:
-            signal.signal(signal.SIGTERM, before)
+        code, asked = run_to_end(command, env)
         if done.exists():
             result: dict[str, Any] = json.loads(done.read_text())
             return result
-        raise _failure(failed, code)
+        raise _failure(failed, code, asked=asked)
     finally:
         for path in (file, done, failed):
-            Path(path).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
 
-def _failure(failed: Path, code: int) -> BaseException:
+def _failure(failed: Path, code: int, *, asked: bool) -> BaseException:
     """Turn what the first failing rank left into the exception it was."""
     if not failed.exists():
+        if asked:  # before training had begun, or twice
+            return KeyboardInterrupt()
         return OutsideError(
             f"torchrun ended with code {code} and no rank said why: one was killed (out of "
             "memory?)",

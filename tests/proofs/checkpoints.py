@@ -144,7 +144,7 @@ def main() -> int:
         ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"],
         capture_output=True, text=True, check=False,
     ).stdout.strip()  # fmt: skip
-    said = {"name": "prove-checkpoints", "figures": figures, "spread": {}, "commit": commit}
+    said = {"name": "checkpoints", "figures": figures, "spread": {}, "commit": commit}
     print(json.dumps(said), flush=True)
     return 0 if len(set(figures.values())) == 1 else 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -107,7 +107,7 @@ class Foreign:
     def __len__(self) -> int:
         return len(self._inner)
 
-    def steps(self, sharing: Sharing, *, samples: int) -> Iterator[StepBatch]:
+    def steps(self, sharing: Sharing, *, samples: int) -> Generator[StepBatch, None, None]:
         for step in self._inner.steps(sharing, samples=samples):
             yield step
             for microbatch in step.microbatches:

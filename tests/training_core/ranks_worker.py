@@ -151,6 +151,13 @@ def faults(folder: Path) -> dict[str, Any]:
         found[f"{name} stopped"] = said(fit(name, "resumed", stop_at=5))
         found[f"{name} resumed"] = said(fit(name, "resumed"))
 
+    found |= _kept_apart(folder / "buffers", strategy)
+    found["bf16 norms"] = _sixteen_bits_with_norms()
+    run = topology_trainer(None, strategy_of(**TOPOLOGY), seed=3 + strategy.rank)
+    found["first sums"] = strategy.gather(
+        [float(p.double().sum()) for p in run.module.parameters()]
+    )
+
     place = folder / "damaged"
     run = trainer(place, **dropout)
     run.should_stop = lambda: run.outcome.steps >= 5
@@ -174,6 +181,39 @@ def faults(folder: Path) -> dict[str, Any]:
         found[f"fp16 {kind_of}"] = _overflow(kind_of, infinite=True)
         found[f"fp16 {kind_of} finite"] = _overflow(kind_of, infinite=False)
     return found
+
+
+class _Averaging(nn.Module):
+    """Keeps an average of what it sees, which differs from rank to rank."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = blocks()
+        self.register_buffer("seen", torch.zeros(2))
+
+    def forward(self, categories: Tensor, numbers: Tensor) -> Tensor:
+        if self.training:
+            self.seen.lerp_(numbers.detach().mean(0), 0.5)
+        outputs: Tensor = self.inner(categories, numbers + self.seen)
+        return outputs
+
+
+def _kept_apart(folder: Path, strategy: Strategy) -> dict[str, Any]:
+    sums = []
+    for place, stop_at in (("whole", 0), ("resumed", 6), ("resumed", 0)):
+        run = trainer(folder / place, model=_Averaging(), count=COUNT, strategy=strategy)
+        run.should_stop = lambda run=run, at=stop_at: run.outcome.steps >= at > 0
+        run.fit()
+        sums.append([run.module.seen.tolist(), float(whole(run)["inner.head.weight"].sum())])
+    return {"own buffers": strategy.gather(sums)}
+
+
+def _sixteen_bits_with_norms() -> list[float]:
+    changes: dict[str, Any] = {**NORMS, "precision": "bf16", "parallel": {"strategy": "fsdp"}}
+    strategy = strategy_of(**changes)
+    run = trainer(model=blocks(norm=True), count=COUNT, strategy=strategy, **changes)
+    run.fit()
+    return [point.loss for point in run.outcome.curve]
 
 
 class _FailingStore(FolderStore):
@@ -219,11 +259,11 @@ TOPOLOGY: dict[str, Any] = {"deterministic": "topology", "log_every": 3, **NORMS
 STOPS = {2: 4, 4: 9}  # ranks: the step at which they are stopped
 
 
-def topology_trainer(folder: Path | None, strategy: Strategy) -> Trainer:
-    """Dropout and BatchNorm, on 41 rows."""
-    return trainer(
-        folder, model=blocks(norm=True, dropout=0.2), count=COUNT, strategy=strategy, **TOPOLOGY
-    )
+def topology_trainer(folder: Path | None, strategy: Strategy, *, seed: int = 3) -> Trainer:
+    """Dropout and BatchNorm, on 41 rows; another seed gives other initial weights."""
+    torch.manual_seed(seed)
+    model = Blocks(norm=True, dropout=0.2)
+    return trainer(folder, model=model, count=COUNT, strategy=strategy, **TOPOLOGY)
 
 
 class Backwards(nn.Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from itertools import islice
 
 import pytest
@@ -33,7 +33,7 @@ class Observed(ChunkedFeed):
 
     def chunks(
         self, sharing: Sharing, *, samples: int, buffers: int = 1, pin: bool = False
-    ) -> Iterator[list[StepBatch]]:
+    ) -> Generator[list[StepBatch], None, None]:
         try:
             for chunk in self._inner.chunks(sharing, samples=samples, buffers=buffers, pin=pin):
                 self.asked += 1
@@ -85,7 +85,7 @@ def test_closing_the_iterator_ends_the_thread_and_closes_the_feed() -> None:
     steps = Prefetched(feed).steps(ALONE, samples=0)
     next(steps)
     assert threads()
-    steps.close()  # type: ignore[attr-defined]
+    steps.close()
     assert not threads()
     assert feed.closed.is_set()
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from ranks_worker import blocks
 from torch import Tensor, nn
+from torch._dynamo.utils import counters
 from training_samples import CPU, Certain, largest_difference, settings, trainer, weights
 
 from training_core.errors import ConfigurationError
@@ -62,7 +63,7 @@ def test_blocks_are_the_elements_of_the_outermost_lists() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch's own
+@pytest.mark.filterwarnings("default")  # the compiler warns of its own ways
 def test_a_compiled_model_trains_the_same_or_is_refused_where_there_is_no_compiler(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -71,9 +72,13 @@ def test_a_compiled_model_trains_the_same_or_is_refused_where_there_is_no_compil
         with pytest.raises(ConfigurationError, match=r"no C\+\+ compiler"):
             trainer(compile=True)
         return
-    plain, compiled = trainer(count=64, epochs=1), trainer(count=64, epochs=1, compile=True)
+    plain, compiled = (
+        trainer(model=blocks(), count=64, epochs=1, compile=choice) for choice in (False, True)
+    )
     plain.fit()
+    counters.clear()
     compiled.fit()
+    assert counters["frames"]["ok"] > 0, "nothing was compiled"
     assert largest_difference(weights(plain.module), weights(compiled.module)) < 1e-5
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from ranks import run_ranks
-from ranks_worker import COUNT
+from ranks_worker import COUNT, NORMS, blocks
 from training_samples import Sales, largest_difference, trainer
 
 pytestmark = pytest.mark.slow
@@ -58,6 +59,41 @@ def test_four_ranks_go_on_to_the_very_same_weights_though_ddp_lays_out_its_bucke
     weights = found["undisturbed"]["weights"], found["resumed"]["weights"]
     assert largest_difference(*weights) == 0.0
     assert found["resumed"]["losses"] == found["undisturbed"]["losses"]
+
+
+def test_buffers_that_differ_between_ranks_are_kept_for_each_of_them(
+    found: dict[str, Any],
+) -> None:
+    for undisturbed, stopped, resumed in found["own buffers"]:
+        assert resumed == undisturbed != stopped
+    assert found["own buffers"][0][0][0] != found["own buffers"][1][0][0]
+
+
+def test_ranks_that_begin_with_other_weights_train_those_of_the_first(
+    found: dict[str, Any],
+) -> None:
+    assert found["first sums"][0] == found["first sums"][1]
+
+
+def test_normalisation_layers_of_sharded_models_train_in_sixteen_bits(
+    found: dict[str, Any],
+) -> None:
+    losses = found["bf16 norms"]
+    assert losses[-1] < losses[0] < 2
+
+
+def test_fewer_ranks_go_on_with_the_pooled_statistics(
+    found: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder / "norms" / "resumed", tmp_path / "run")
+    alone = trainer(
+        tmp_path / "run", model=blocks(norm=True, dropout=0.1), task=Sales(), count=COUNT, **NORMS
+    )
+    alone.state.begin()
+    statistics = {n: v for n, v in alone.module.state_dict().items() if "running" in n}
+    assert statistics
+    for name, value in statistics.items():
+        assert torch.equal(value, found["norms resumed"]["weights"][name]), name
 
 
 def test_a_shard_damaged_for_one_rank_makes_all_ranks_use_the_checkpoint_before(

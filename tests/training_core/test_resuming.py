@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from torch import Tensor
+from torch import Tensor, nn
 from training_samples import (
     Certain,
     Sales,
@@ -121,6 +123,31 @@ def test_the_same_settings_give_the_same_weights_and_another_seed_others() -> No
         run.fit()
     assert largest_difference(weights(runs[0].model), weights(runs[1].model)) == 0.0
     assert largest_difference(weights(runs[0].model), weights(runs[2].model)) > 0.0
+
+
+class _Dropping(nn.Module):
+    """Leaves layers out as Python's and numpy's random numbers say."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, **arrays: Tensor) -> Tensor:
+        outputs: Tensor = self.inner(**arrays)
+        if self.training and random.random() < 0.5:
+            outputs = outputs * 0.5
+        return outputs + float(np.random.normal()) * 0.1 if self.training else outputs
+
+
+def test_random_numbers_of_python_and_numpy_go_on_too(tmp_path: Path) -> None:
+    whole = trainer(model=_Dropping(trainer().model))
+    whole.fit()
+    first = trainer(tmp_path, model=_Dropping(trainer().model))
+    first.should_stop = lambda: first.outcome.steps == 5  # an odd number of normal numbers
+    first.fit()
+    second = trainer(tmp_path, model=_Dropping(trainer().model))
+    second.fit()
+    assert largest_difference(weights(whole.model), weights(second.model)) == 0.0
 
 
 # ---- divergence ------------------------------------------------------------------------------

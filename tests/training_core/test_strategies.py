@@ -154,5 +154,5 @@ def test_what_topology_cannot_promise_is_refused(
 
 
 def test_a_static_graph_is_refused_where_torch_cannot_accumulate_with_it() -> None:
-    with pytest.raises(ValueError, match="static_graph needs training.accumulation 1"):
+    with pytest.raises(ValueError, match=r"static_graph needs training\.accumulation 1"):
         strategy_of(accumulation=2, parallel={"static_graph": True})

@@ -87,6 +87,17 @@ def test_the_curve_says_how_long_checkpoints_kept_training_waiting(tmp_path: Pat
     assert trainer().fit().curve[0].checkpoint_stall == 0
 
 
+def test_the_speed_counts_what_was_done_since_the_clock_was_started() -> None:
+    run = trainer(log_every=3)
+    run.recorder.restart(samples=16)
+    run.interval.samples = 24
+    time.sleep(0.01)
+    point = run.recorder.point(
+        outcome=run.outcome, loss=0.0, lr=0.0, interval=run.interval, update=run.update
+    )
+    assert 0 < point.samples_per_second < 8 / 0.01
+
+
 def test_hooks_of_a_measured_step_are_gone_after_it() -> None:
     layer = nn.Linear(3, 1)
     meter = Meter(CPU, watched=layer.parameters())

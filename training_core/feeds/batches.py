@@ -8,7 +8,7 @@ what the work is, and the only state is how many samples have been consumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,8 +79,11 @@ class Feed(Protocol):
     def __len__(self) -> int:
         """Samples of an epoch."""
 
-    def steps(self, sharing: Sharing, *, samples: int) -> Iterator[StepBatch]:
-        """Yield this rank's part of every step from a global position on, without end.
+    def steps(self, sharing: Sharing, *, samples: int) -> Generator[StepBatch, None, None]:
+        """Yield this rank's part of every step from a global position on.
+
+        It never ends by itself: epoch follows epoch, and who asks closes it. `close()` ends threads
+        and workers that prepare batches.
 
         An epoch's last step is short rather than padded or dropped, so each sample is seen once an
         epoch. A batch is valid until the next one is asked for: its memory may be used again.

@@ -7,7 +7,7 @@ microseconds a step; a gather for each step costs tens.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator
 from itertools import repeat
 from typing import Protocol
 
@@ -35,7 +35,7 @@ class ChunkedFeed(ABC):
     @abstractmethod
     def chunks(
         self, sharing: Sharing, *, samples: int, buffers: int = 1, pin: bool = False
-    ) -> Iterator[list[StepBatch]]:
+    ) -> Generator[list[StepBatch], None, None]:
         """Yield this rank's part of every step as `steps` does, but many steps at once.
 
         Args:
@@ -45,7 +45,7 @@ class ChunkedFeed(ABC):
             pin: Prepare them in page-locked memory.
         """
 
-    def steps(self, sharing: Sharing, *, samples: int) -> Iterator[StepBatch]:
+    def steps(self, sharing: Sharing, *, samples: int) -> Generator[StepBatch, None, None]:
         """Yield this rank's part of every step from a global position on (see `batches.Feed`)."""
         for chunk in self.chunks(sharing, samples=samples):
             yield from chunk
@@ -88,7 +88,7 @@ class RowFeed(ChunkedFeed):
 
     def chunks(
         self, sharing: Sharing, *, samples: int, buffers: int = 1, pin: bool = False
-    ) -> Iterator[list[StepBatch]]:
+    ) -> Generator[list[StepBatch], None, None]:
         """Yield this rank's part of every step, many steps at once (see `ChunkedFeed`)."""
         memory = Buffers(self._like, count=buffers, pin=pin)
         epoch = -1

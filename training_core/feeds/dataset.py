@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Self
 
 import torch
@@ -123,7 +123,7 @@ class DatasetFeed(ChunkedFeed):
 
     def chunks(
         self, sharing: Sharing, *, samples: int, buffers: int = 1, pin: bool = False
-    ) -> Iterator[list[StepBatch]]:
+    ) -> Generator[list[StepBatch], None, None]:
         """Yield this rank's part of one step at a time, in fresh memory (see `ChunkedFeed`)."""
         loader = DataLoader(
             self._dataset,

@@ -8,7 +8,7 @@ goes on with another number of hosts without losing or repeating a sample.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,7 +101,7 @@ class HostFeed(ChunkedFeed):
 
     def chunks(
         self, sharing: Sharing, *, samples: int, buffers: int = 1, pin: bool = False
-    ) -> Iterator[list[StepBatch]]:
+    ) -> Generator[list[StepBatch], None, None]:
         """Yield this rank's part of every step, many steps at once (see `ChunkedFeed`).
 
         Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from queue import SimpleQueue
 
@@ -40,7 +40,7 @@ class Prefetched(ChunkedFeed):
 
     def chunks(
         self, sharing: Sharing, *, samples: int, buffers: int = 1, pin: bool = False
-    ) -> Iterator[Chunk]:
+    ) -> Generator[Chunk, None, None]:
         """Yield this rank's part of every step, many steps at once (see `ChunkedFeed`)."""
         pin = pin or self._pin
         count = self._depth + buffers
@@ -63,7 +63,7 @@ class _Ahead:
         free: How many items may be alive at once.
     """
 
-    def __init__(self, source: Iterator[Chunk], *, free: int) -> None:
+    def __init__(self, source: Generator[Chunk, None, None], *, free: int) -> None:
         self._source = source
         self._free: SimpleQueue[torch.cuda.Event | None] = SimpleQueue()
         self._ready: SimpleQueue[Chunk | BaseException] = SimpleQueue()
@@ -104,9 +104,7 @@ class _Ahead:
         except BaseException as error:  # noqa: BLE001 (raised again where the batch is asked for)
             self._ready.put(error)
         finally:
-            close = getattr(self._source, "close", None)
-            if close is not None:
-                close()  # here: a running generator can be closed by its own thread alone
+            self._source.close()  # here: a running generator can be closed by its own thread alone
 
 
 class _Copied(ChunkedFeed):
@@ -120,7 +118,7 @@ class _Copied(ChunkedFeed):
 
     def chunks(
         self, sharing: Sharing, *, samples: int, buffers: int = 1, pin: bool = False
-    ) -> Iterator[Chunk]:
+    ) -> Generator[Chunk, None, None]:
         """Yield one step at a time, in memory of its own."""
         for step in self._feed.steps(sharing, samples=samples):
             microbatches = [

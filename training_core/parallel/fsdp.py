@@ -18,6 +18,7 @@ from torch.distributed.fsdp import (
     fully_shard,
 )
 from torch.distributed.tensor import DTensor
+from torch.nn.modules.batchnorm import _NormBase
 
 from training_core.errors import ConfigurationError
 from training_core.parallel.blocks import blocks_of
@@ -68,6 +69,7 @@ class ShardedDataParallel(ProcessGroup):
         # an output that is a view loses its hook if changed in place, which the loop never does
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
         model = model.to(self.device)
+        self.share(model)
         self._note(model)
         reduced = torch.float32 if self.dtype is not None else None
         options: dict[str, Any] = {
@@ -75,6 +77,11 @@ class ShardedDataParallel(ProcessGroup):
             "mp_policy": MixedPrecisionPolicy(param_dtype=self.dtype, reduce_dtype=reduced),
             "offload_policy": CPUOffloadPolicy() if self.cpu_offload else OffloadPolicy(),
         }
+        if self.dtype is not None:  # running statistics are fp32, and so must their layers be
+            exact = MixedPrecisionPolicy(torch.float32, torch.float32, output_dtype=self.dtype)
+            for module in model.modules():
+                if isinstance(module, _NormBase):
+                    fully_shard(module, **{**options, "mp_policy": exact})
         for module in [*blocks_of(model), model]:
             fully_shard(module, **options)
         for module in model.modules():

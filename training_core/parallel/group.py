@@ -27,6 +27,12 @@ class ProcessGroup:
         self.world_size = dist.get_world_size()
         self._statistics: list[tuple[Tensor, Tensor]] = []
 
+    def share(self, model: nn.Module) -> None:
+        """Give all ranks rank 0's weights and buffers, whatever each of them began with."""
+        with torch.no_grad():
+            for value in (*model.parameters(), *model.buffers()):
+                dist.broadcast(value, 0)
+
     def unwrapped(self, model: nn.Module) -> nn.Module:
         return model
 

@@ -26,6 +26,9 @@ class SingleProcess:
     def prepare(self, model: nn.Module) -> nn.Module:
         return model.to(self.device)
 
+    def share(self, model: nn.Module) -> None:
+        """There is only this process."""
+
     def unwrapped(self, model: nn.Module) -> nn.Module:
         return model
 

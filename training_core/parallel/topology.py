@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from training_core.errors import ConfigurationError
+from training_core.feeds.order import mixed_seed
 from training_core.parallel.group import ProcessGroup
 from training_core.parallel.single import SingleProcess
 
@@ -53,14 +55,24 @@ class CanonicalMicrobatches:
 
     def prepare(self, model: nn.Module) -> nn.Module:
         model = model.to(self.device)
+        self.inner.share(model)
         self._trained = [p for p in model.parameters() if p.requires_grad]
         self._buffers = list(model.buffers())
         self._floating = [b for b in self._buffers if b.is_floating_point()]
         self._before = [torch.empty_like(b) for b in self._buffers]
-        shapes = [value.shape for value in (*self._trained, *self._floating)]
+        self._floating_before = [
+            before
+            for before, buffer in zip(self._before, self._buffers, strict=True)
+            if buffer.is_floating_point()
+        ]
+        values = (*self._trained, *self._floating)
+        shapes = [value.shape for value in values]
+        dtype = reduce(torch.promote_types, (value.dtype for value in values))
         sizes = [shape.numel() for shape in shapes]
-        self._rows = torch.zeros(self.parts // self.world_size, sum(sizes), device=self.device)
-        self._all = torch.zeros(self.parts, sum(sizes), device=self.device)
+        self._rows, self._all = (
+            torch.zeros(rows, sum(sizes), dtype=dtype, device=self.device)
+            for rows in (self.parts // self.world_size, self.parts)
+        )
 
         def views(row: Tensor) -> list[Tensor]:
             pieces = zip(torch.split(row, sizes), shapes, strict=True)
@@ -78,7 +90,7 @@ class CanonicalMicrobatches:
         self, model: nn.Module, *, samples: int, index: int, last: bool
     ) -> Iterator[None]:
         """Compute a microbatch as if no other were there, and put its gradient aside."""
-        torch.manual_seed((self.seed * 1_000_003 + samples) * 65_537 + self._first + index)
+        torch.manual_seed(mixed_seed(self.seed, samples, self._first + index))
         if self._buffers:
             pairs = (self._before, self._buffers) if index == 0 else (self._buffers, self._before)
             torch._foreach_copy_(*pairs)
@@ -89,10 +101,11 @@ class CanonicalMicrobatches:
             else:
                 view.copy_(parameter.grad)
                 parameter.grad.zero_()
-        for view, buffer in zip(
-            self._views[index][len(self._trained) :], self._floating, strict=True
+        changes = self._views[index][len(self._trained) :]
+        for view, buffer, before in zip(
+            changes, self._floating, self._floating_before, strict=True
         ):
-            view.copy_(buffer)
+            view.copy_(buffer - before)  # what does not change then stays as it is
 
     @torch.no_grad()
     def gradients_ready(self) -> None:
@@ -108,8 +121,11 @@ class CanonicalMicrobatches:
                 parameter.grad = view.clone()
             else:
                 parameter.grad.copy_(view)
-        for buffer, view in zip(self._floating, self._summed[len(self._trained) :], strict=True):
-            buffer.copy_(view / self.parts)
+        changes = self._summed[len(self._trained) :]
+        for buffer, before, view in zip(
+            self._floating, self._floating_before, changes, strict=True
+        ):
+            buffer.copy_(before + view / self.parts)
 
     def synchronise_statistics(self) -> None:
         """They never differ."""

@@ -51,11 +51,11 @@ class Recorder:
         self._began = self._lap = time.monotonic()
         self._flops = flops
         self._peak: float | None = None
-        self._counted = False
+        self._counted, self._before = False, 0
 
-    def restart(self) -> None:
-        """Begin an interval's clock here: training begins, or goes on elsewhere."""
-        self._lap = time.monotonic()
+    def restart(self, *, samples: int) -> None:
+        """Start the clock: training begins, or goes on with so many samples in its interval."""
+        self._lap, self._before = time.monotonic(), samples
 
     def point(
         self, *, outcome: Outcome, loss: float, lr: float, interval: Interval, update: Update
@@ -66,8 +66,8 @@ class Recorder:
         norm = float(update.norm_sum.item())
         update.norm_sum.zero_()
         now = time.monotonic()
-        rate = interval.samples / max(now - self._lap, 1e-9)
-        self._lap = now
+        rate = (interval.samples - self._before) / max(now - self._lap, 1e-9)
+        self._lap, self._before = now, 0
         measured = self.meter.read()
         return Point(
             step=outcome.steps,
