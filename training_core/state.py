@@ -144,6 +144,7 @@ class State:
             extra=extra,
             own=own,
             clean=trainer.divergence.last_clean if trainer.settings.recovery.attempts else None,
+            urgent=in_between or last,
         )
 
     def failed(self) -> bool:

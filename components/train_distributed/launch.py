@@ -1,8 +1,8 @@
 """Run torchrun to its end, and stop it in good order.
 
 A terminal's Ctrl-C reaches every process of its foreground group, a pod's SIGTERM or a `kill` one
-alone, and torchrun must get one signal: at a second it leaves without its ranks. So it runs in a
-session of its own, and the first signal that comes here is passed on as SIGTERM.
+alone. torchrun must get one signal: a second one would reach the ranks too, which then end without
+saving. So it runs in a session of its own, and the first that comes here is passed on as SIGTERM.
 """
 
 from __future__ import annotations

@@ -69,9 +69,11 @@ class Training:
         """Return the numbers of the ranks that still run."""
         return [int(rank) for rank in self.left("process") if _runs(int(rank))]
 
-    def said(self) -> list[str]:
-        """Wait for the end; return torchrun's exit code and whether it was asked to stop."""
-        return self.process.communicate(timeout=60)[0].split()
+    def end(self) -> list[str]:
+        """Wait for the end, when no rank runs; return what `run_to_end` did."""
+        self.process.wait(timeout=60)
+        assert self.ranks() == []
+        return self.process.communicate()[0].split()
 
 
 @pytest.fixture
@@ -96,11 +98,13 @@ def test_one_signal_lets_every_rank_save(
     start: Callable[[float], Training], number: signal.Signals, whole_group: bool
 ) -> None:
     training = start(0.5)
+    training.process.send_signal(signal.SIGSTOP)  # torchrun, if it got the signal too, is quicker
     (os.killpg if whole_group else os.kill)(training.process.pid, number)
-    code, asked = training.said()
+    time.sleep(0.3)
+    training.process.send_signal(signal.SIGCONT)
+    code, asked = training.end()
     assert (int(code) != 0, asked) == (True, "True")
     assert training.left("saved") == ["1", "1"]
-    assert training.ranks() == []
 
 
 def test_a_second_signal_ends_all_at_once(start: Callable[[float], Training]) -> None:
@@ -108,8 +112,7 @@ def test_a_second_signal_ends_all_at_once(start: Callable[[float], Training]) ->
     training.process.send_signal(signal.SIGINT)
     training.wait_for("saving")
     training.process.send_signal(signal.SIGINT)
-    assert training.said() == [str(-signal.SIGKILL), "True"]
-    assert training.ranks() == []
+    assert training.end() == [str(-signal.SIGKILL), "True"]
     assert training.left("saved") == []
 
 

@@ -86,7 +86,8 @@ class SmallTraining:
 
 def damage(folder: Path, step: int, chance: random.Random) -> Damage:
     """Damage a checkpoint at a random place."""
-    path = folder / f"run/{step:09d}" / chance.choice(["shard-0.bin", "manifest.json"])
+    place, name = folder / f"run/{step:09d}", chance.choice(["shard-0.*.bin", "manifest.json"])
+    (path,) = place.glob(name)
     where, content = path.relative_to(folder).as_posix(), bytearray(path.read_bytes())
     kind = chance.choices(["flip", "truncate", "delete"], [8, 3, 1])[0]
     if kind == "delete":
@@ -96,10 +97,10 @@ def damage(folder: Path, step: int, chance: random.Random) -> Damage:
         length = chance.randrange(len(content))
         path.write_bytes(content[:length])
         return Damage(step, where, f"cut to {length} of {len(content)} bytes")
-    place, bit = chance.randrange(len(content)), chance.randrange(8)
-    content[place] ^= 1 << bit
+    byte, bit = chance.randrange(len(content)), chance.randrange(8)
+    content[byte] ^= 1 << bit
     path.write_bytes(content)
-    return Damage(step, where, f"bit {bit} of byte {place} flipped")
+    return Damage(step, where, f"bit {bit} of byte {byte} flipped")
 
 
 def prove(count: int, folder: Path) -> dict[str, int]:

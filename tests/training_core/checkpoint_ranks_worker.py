@@ -3,7 +3,7 @@
     checkpoint_ranks_worker.py FOLDER VERB STRATEGY
 
 `save` trains five steps with checkpoints after the third and the fifth; `load` resumes and writes
-down the whole state; `fail` has rank 1 fail in different ways.
+down the whole state; `fail` has rank 1 fail in different ways; `discard` has each fail to list.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pathlib import Path
 import torch
 from checkpoint_samples import CPU, NOTHING, Training, steps_of
 
+from infra.errors import OutsideError
 from infra.folder import FolderStore
+from infra.store import ObjectInfo
 from training_core.checkpoints.catalogue import Checkpoints
 from training_core.errors import TrainingFailed
 from training_core.parallel.ddp import DataParallel
@@ -100,10 +102,42 @@ def fail(folder: Path, strategy: ProcessGroup) -> None:
         (folder / "failed.json").write_text(json.dumps(found))
 
 
+class _Unlisted(FolderStore):
+    """Cannot be listed while `away`."""
+
+    away = False
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        if self.away:
+            raise OutsideError("it cannot be listed")
+        return super().list(prefix)
+
+
+def discard(folder: Path, strategy: ProcessGroup) -> None:
+    """Remove the later of three checkpoints though one rank sees none; all fail if it has to."""
+    store = _Unlisted(folder / "store")
+    run = Training(Checkpoints(store, "run"), strategy=strategy)
+    for _ in range(3):
+        run.train()
+        run.save()
+    store.away = strategy.rank == 1
+    run.saver.discard_after(2)
+    store.away = strategy.rank == 0
+    words = ""
+    try:
+        run.saver.discard_after(1)
+    except (TrainingFailed, OutsideError) as error:
+        words = str(error)
+    store.away = False
+    said = strategy.gather((words, steps_of(run.checkpoints)))
+    if strategy.rank == 0:
+        (folder / "discarded.json").write_text(json.dumps(said))
+
+
 def main(folder: Path, verb: str, name: str) -> None:
     assert NOTHING["own"] == {}
     strategy = strategy_of(name)
-    {"save": save, "load": load, "fail": fail}[verb](folder, strategy)
+    {"save": save, "load": load, "fail": fail, "discard": discard}[verb](folder, strategy)
     strategy.close()
 
 

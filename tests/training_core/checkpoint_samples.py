@@ -119,6 +119,12 @@ def steps_of(checkpoints: Checkpoints) -> list[int]:
     return [manifest.step for manifest in checkpoints.manifests()]
 
 
+def shard_of(place: Path, step: int, *, rank: int = 0) -> Path:
+    """Where a rank's shard of a step lies below a store's folder."""
+    (found,) = place.glob(f"run/{step:09d}/shard-{rank}.*.bin")
+    return found
+
+
 def files_of(place: Path) -> set[str]:
     """Names of all files below a folder."""
     return {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from ranks_models import Averaging, Backwards, Blocks, blocks
+from torch import Tensor
 from torch.distributed.tensor import DTensor
 from training_samples import CPU, Certain, Network, Sales, examples_of, settings, trainer
 
@@ -21,36 +22,6 @@ from training_core.parallel.ddp import DataParallel
 from training_core.parallel.strategy import Strategy
 
 COUNT = 41  # in batches of 8 the last one of an epoch has a single row, so most ranks have none
-
-
-class Blocks(nn.Module):
-    """Repeated blocks with BatchNorm and dropout, as a sharded or recomputed model has them."""
-
-    def __init__(self, *, dropout: float = 0.0, norm: bool = False) -> None:
-        super().__init__()
-        self.first = nn.Linear(2, 16)
-        self.blocks = nn.ModuleList(
-            nn.Sequential(
-                nn.Linear(16, 16),
-                nn.BatchNorm1d(16) if norm else nn.LayerNorm(16),
-                nn.ReLU(),
-                nn.Dropout(dropout),
-            )
-            for _ in range(2)
-        )
-        self.head = nn.Linear(16, 1)
-
-    def forward(self, categories: Tensor, numbers: Tensor) -> Tensor:
-        hidden = self.first(numbers)
-        for block in self.blocks:
-            hidden = hidden + block(hidden)
-        outputs: Tensor = self.head(hidden)
-        return outputs.squeeze(1)
-
-
-def blocks(**changes: Any) -> Blocks:
-    torch.manual_seed(3)
-    return Blocks(**changes)
 
 
 def whole(run: Trainer) -> dict[str, Tensor]:
@@ -163,7 +134,7 @@ def faults(folder: Path) -> dict[str, Any]:
     run.should_stop = lambda: run.outcome.steps >= 5
     run.fit()
     if strategy.rank == 0:
-        shard = place / f"run/{run.outcome.steps:09d}/shard-1.bin"
+        (shard,) = place.glob(f"run/{run.outcome.steps:09d}/shard-1.*.bin")
         shard.write_bytes(shard.read_bytes()[:-1])
     strategy.gather(None)
     run = trainer(place, **dropout)
@@ -183,25 +154,10 @@ def faults(folder: Path) -> dict[str, Any]:
     return found
 
 
-class _Averaging(nn.Module):
-    """Keeps an average of what it sees, which differs from rank to rank."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = blocks()
-        self.register_buffer("seen", torch.zeros(2))
-
-    def forward(self, categories: Tensor, numbers: Tensor) -> Tensor:
-        if self.training:
-            self.seen.lerp_(numbers.detach().mean(0), 0.5)
-        outputs: Tensor = self.inner(categories, numbers + self.seen)
-        return outputs
-
-
 def _kept_apart(folder: Path, strategy: Strategy) -> dict[str, Any]:
     sums = []
     for place, stop_at in (("whole", 0), ("resumed", 6), ("resumed", 0)):
-        run = trainer(folder / place, model=_Averaging(), count=COUNT, strategy=strategy)
+        run = trainer(folder / place, model=Averaging(), count=COUNT, strategy=strategy)
         run.should_stop = lambda run=run, at=stop_at: run.outcome.steps >= at > 0
         run.fit()
         sums.append([run.module.seen.tolist(), float(whole(run)["inner.head.weight"].sum())])
@@ -264,20 +220,6 @@ def topology_trainer(folder: Path | None, strategy: Strategy, *, seed: int = 3) 
     torch.manual_seed(seed)
     model = Blocks(norm=True, dropout=0.2)
     return trainer(folder, model=model, count=COUNT, strategy=strategy, **TOPOLOGY)
-
-
-class Backwards(nn.Module):
-    """Layers that are registered in another order than they are used in."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(200, 1)
-        self.first = nn.Linear(2, 200)
-        self.second = nn.Linear(200, 200)
-
-    def forward(self, categories: Tensor, numbers: Tensor) -> Tensor:
-        outputs: Tensor = self.head(self.second(self.first(numbers).relu()).relu())
-        return outputs.squeeze(1)
 
 
 def going_on(folder: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from checkpoint_samples import Training, files_of, same, steps_of
+from checkpoint_samples import Training, files_of, same, shard_of, steps_of
 from torch import Tensor
 
 from infra.folder import FolderStore
@@ -18,7 +18,7 @@ from training_core.checkpoints.catalogue import Checkpoints
 from training_core.checkpoints.manifest import Manifest
 from training_core.checkpoints.numbers import to_json
 
-SHARD, MANIFEST = "run/000000003/shard-0.bin", "run/000000003/manifest.json"
+MANIFEST = "run/000000003/manifest.json"
 
 
 @pytest.fixture
@@ -37,6 +37,11 @@ def saved(tmp_path: Path) -> dict[int, dict[str, Tensor]]:
     return states
 
 
+def shard_in(place: Path) -> str:
+    """The key of the newest shard."""
+    return shard_of(place, 3).relative_to(place).as_posix()
+
+
 def resumed(place: Path, states: dict[int, dict[str, Tensor]]) -> tuple[int, list[str]]:
     """Where a training goes on from, verified to be that state, and what it reports."""
     run = Training(place, seed=9)
@@ -50,12 +55,13 @@ def resumed(place: Path, states: dict[int, dict[str, Tensor]]) -> tuple[int, lis
 def test_a_flipped_bit_is_reported_with_its_file_and_the_checkpoint_before_is_used(
     tmp_path: Path, saved: dict[int, dict[str, Tensor]], place: float
 ) -> None:
-    content = bytearray((tmp_path / SHARD).read_bytes())
+    shard = shard_in(tmp_path)
+    content = bytearray((tmp_path / shard).read_bytes())
     content[int(place * len(content))] ^= 4
-    (tmp_path / SHARD).write_bytes(content)
+    (tmp_path / shard).write_bytes(content)
     assert resumed(tmp_path, saved) == (
         2,
-        [f"{SHARD} is damaged: its sha256 is not the manifest's"],
+        [f"{shard} is damaged: its sha256 is not the manifest's"],
     )
 
 
@@ -63,24 +69,27 @@ def test_a_flipped_bit_is_reported_with_its_file_and_the_checkpoint_before_is_us
 def test_a_truncated_shard_is_reported_and_passed_over(
     tmp_path: Path, saved: dict[int, dict[str, Tensor]], length: int
 ) -> None:
-    (tmp_path / SHARD).write_bytes((tmp_path / SHARD).read_bytes()[:length])
+    shard = shard_in(tmp_path)
+    (tmp_path / shard).write_bytes((tmp_path / shard).read_bytes()[:length])
     step, damaged = resumed(tmp_path, saved)
     assert step == 2
-    assert f"{SHARD} is damaged" in damaged[0]
+    assert f"{shard} is damaged" in damaged[0]
 
 
 def test_a_shard_that_became_longer_is_reported_and_passed_over(
     tmp_path: Path, saved: dict[int, dict[str, Tensor]]
 ) -> None:
-    (tmp_path / SHARD).write_bytes((tmp_path / SHARD).read_bytes() + b"x")
+    shard = shard_of(tmp_path, 3)
+    shard.write_bytes(shard.read_bytes() + b"x")
     assert resumed(tmp_path, saved)[0] == 2
 
 
 def test_a_missing_shard_is_reported_and_passed_over(
     tmp_path: Path, saved: dict[int, dict[str, Tensor]]
 ) -> None:
-    (tmp_path / SHARD).unlink()
-    assert resumed(tmp_path, saved) == (2, [f"{SHARD} is missing"])
+    shard = shard_in(tmp_path)
+    (tmp_path / shard).unlink()
+    assert resumed(tmp_path, saved) == (2, [f"{shard} is missing"])
 
 
 def test_what_has_no_manifest_is_no_checkpoint(
@@ -117,7 +126,7 @@ def test_no_flipped_bit_in_a_manifest_goes_unnoticed(
 def test_if_all_are_damaged_nothing_is_loaded_and_nothing_is_removed(
     tmp_path: Path, saved: dict[int, dict[str, Tensor]]
 ) -> None:
-    for shard in tmp_path.rglob("shard-0.bin"):
+    for shard in tmp_path.rglob("shard-0.*.bin"):
         shard.write_bytes(b"")
     before = files_of(tmp_path)
     step, damaged = resumed(tmp_path, saved)
@@ -128,15 +137,15 @@ def test_if_all_are_damaged_nothing_is_loaded_and_nothing_is_removed(
 def test_a_training_that_comes_to_a_damaged_step_again_writes_it_whole(
     tmp_path: Path, saved: dict[int, dict[str, Tensor]]
 ) -> None:
-    (tmp_path / SHARD).write_bytes(b"")
-    (tmp_path / "run/000000003/shard-1.bin").write_bytes(b"of a second rank, once")
+    shard_of(tmp_path, 3).write_bytes(b"")
+    (tmp_path / "run/000000003/shard-1.abc.bin").write_bytes(b"of a second rank, once")
     (tmp_path / "run/000000002/manifest.json").write_bytes(b"")
     again = Training(tmp_path, seed=9)
     assert again.resume() == 1
     for _ in (2, 3):
         again.train()
         again.save()
-    assert files_of(tmp_path / "run/000000003") == {"shard-0.bin", "manifest.json"}
+    assert files_of(tmp_path / "run/000000003") == {shard_of(tmp_path, 3).name, "manifest.json"}
     assert resumed(tmp_path, saved) == (3, [])
 
 
@@ -147,12 +156,12 @@ def test_a_damaged_newer_checkpoint_never_costs_a_whole_older_one_its_place(
     for _ in range(3):
         run.train(2)
         run.save()
-    (tmp_path / "run/000000006/shard-0.bin").write_bytes(b"")
+    shard_of(tmp_path, 6).write_bytes(b"")
     again = Training(tmp_path, keep_last=1, keep_best=0)
     assert again.resume() == 4
     again.train()
     again.save()
-    assert files_of(tmp_path) >= {"run/000000005/shard-0.bin", "run/000000005/manifest.json"}
+    assert files_of(tmp_path / "run/000000005") == {shard_of(tmp_path, 5).name, "manifest.json"}
     assert Training(tmp_path).resume() == 5
 
 
@@ -161,7 +170,7 @@ def test_a_damaged_checkpoint_does_not_count_as_one_of_the_best(tmp_path: Path) 
     for loss in (0.5, 0.1):
         run.train(2)
         run.save(metrics={"loss": loss})
-    (tmp_path / "run/000000004/shard-0.bin").write_bytes(b"")
+    shard_of(tmp_path, 4).write_bytes(b"")
     again = Training(tmp_path, keep_last=1, keep_best=1)
     assert again.resume() == 2
     again.train(3)
@@ -176,10 +185,11 @@ def test_a_model_is_read_whole_for_evaluation_or_not_at_all(
     tmp_path: Path, saved: dict[int, dict[str, Tensor]]
 ) -> None:
     checkpoints = Checkpoints(FolderStore(tmp_path), "run")
-    (tmp_path / SHARD).write_bytes((tmp_path / SHARD).read_bytes()[1:])
+    shard = shard_in(tmp_path)
+    (tmp_path / shard).write_bytes((tmp_path / shard).read_bytes()[1:])
     first, second, third = (checkpoints.model_state(m) for m in checkpoints.manifests())
     assert third is None
-    assert checkpoints.damaged == [f"{SHARD} is damaged: its sha256 is not the manifest's"]
+    assert checkpoints.damaged == [f"{shard} is damaged: its sha256 is not the manifest's"]
     for step, state in ((1, first), (2, second)):
         assert state is not None
         expected = {k: v for k, v in saved[step].items() if k.startswith("model.")}

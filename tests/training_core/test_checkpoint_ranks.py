@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoint_samples import Training, same, steps_of
+from checkpoint_samples import Training, same, shard_of, steps_of
 
 from infra.folder import FolderStore
 from training_core.checkpoints.catalogue import Checkpoints
@@ -106,13 +106,15 @@ def test_damage_to_either_shard_is_seen_by_all_ranks_and_the_one_before_is_used(
     stores: dict[str, Path], tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(stores["fsdp"], tmp_path / "copy"))
-    shard = folder / "store/run/000000005/shard-1.bin"
+    shard = shard_of(folder / "store", 5, rank=1)
     shard.write_bytes(shard.read_bytes()[:-1])
     torchrun(folder, "load", "fsdp", ranks=2)
     assert same(state(folder, "loaded"), state(folder, "third"))
     for step, _, damaged in json.loads((folder / "loaded.json").read_text()):
         assert step == 3
-        assert damaged == ["run/000000005/shard-1.bin is damaged: its sha256 is not the manifest's"]
+        assert damaged == [
+            f"run/000000005/{shard.name} is damaged: its sha256 is not the manifest's"
+        ]
 
 
 def test_a_checkpoint_that_one_rank_could_not_write_fails_on_all_and_leaves_nothing(
@@ -126,5 +128,14 @@ def test_a_checkpoint_that_one_rank_could_not_write_fails_on_all_and_leaves_noth
     assert [kind for kind, _, _ in second[0]] == ["MemoryError"] * 3
     for steps, resumed, damaged in (first[1:], second[1:]):
         assert (steps, resumed) == ([1, 5], 1)
-        assert damaged == ["run/000000005/shard-0.bin is damaged: its sha256 is not the manifest's"]
+        name = shard_of(tmp_path / "failing", 5).name
+        assert damaged == [f"run/000000005/{name} is damaged: its sha256 is not the manifest's"]
     assert steps_of(Checkpoints(FolderStore(tmp_path / "failing"), "run")) == [1, 5]
+
+
+def test_a_store_that_one_rank_cannot_list_leaves_no_rank_waiting_for_another(
+    tmp_path: Path,
+) -> None:
+    torchrun(tmp_path, "discard", "ddp", ranks=2)
+    words = ["it cannot be listed", "rank 0 failed: it cannot be listed"]
+    assert json.loads((tmp_path / "discarded.json").read_text()) == [[w, [1, 2]] for w in words]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoint_samples import Network, Training, files_of, same, steps_of
+from checkpoint_samples import Network, Training, files_of, same, shard_of, steps_of
 from torch import Tensor, nn
 
 from infra.folder import FolderStore
@@ -37,7 +37,10 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     assert same(restored.extra, extra)
     assert restored.own is not None
     assert same(restored.own, own)
-    assert files_of(tmp_path) == {"run/000000003/shard-0.bin", "run/000000003/manifest.json"}
+    assert files_of(tmp_path) == {
+        "run/000000003/manifest.json",
+        shard_of(tmp_path, 3).relative_to(tmp_path).as_posix(),
+    }
 
 
 def test_training_on_from_a_checkpoint_gives_the_very_same_weights(tmp_path: Path) -> None:
@@ -230,13 +233,16 @@ def test_progress_that_goes_on_while_it_is_written_stays_as_it_was(tmp_path: Pat
     assert run.checkpoints.manifests()[0].progress == {"curve": [0.5]}
 
 
+@pytest.mark.parametrize(
+    "model", [Network(hidden=14), Network().double()], ids=["shape", "precision"]
+)
 def test_a_checkpoint_of_another_model_is_refused_and_not_taken_for_a_damaged_one(
-    tmp_path: Path,
+    tmp_path: Path, model: Network
 ) -> None:
     run = Training(tmp_path)
     run.train()
     run.save()
-    other = Training(tmp_path, model=Network(hidden=14))
+    other = Training(tmp_path, model=model)
     with pytest.raises(ConfigurationError, match="is of another model or optimiser"):
         other.resume()
     assert other.checkpoints.damaged == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checkpoint_samples import steps_of
+from checkpoint_samples import shard_of, steps_of
 from training_samples import Sales, largest_difference, trainer, weights
 
 from infra.errors import StoreFull
@@ -17,14 +17,14 @@ def test_training_goes_on_from_the_checkpoint_before_a_damaged_one(tmp_path: Pat
     whole = trainer(tmp_path / "whole", task=Sales())
     whole.fit()
     trainer(tmp_path / "run", task=Sales()).fit()
-    shard = tmp_path / "run/run/000000012/shard-0.bin"
+    shard = shard_of(tmp_path / "run", 12)
     shard.write_bytes(shard.read_bytes()[:-7])
     again = trainer(tmp_path / "run", task=Sales())
     outcome = again.fit()
     assert outcome.resumed_from == 8
     assert again.checkpoints is not None
     assert again.checkpoints.damaged == [
-        "run/000000012/shard-0.bin is damaged: its sha256 is not the manifest's"
+        f"run/000000012/{shard.name} is damaged: its sha256 is not the manifest's"
     ]
     assert largest_difference(weights(whole.model), weights(again.model)) == 0.0
     assert steps_of(again.checkpoints)[-1] == 12  # written again, whole

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from ranks_worker import blocks
+from ranks_models import blocks
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from training_samples import CPU, Certain, largest_difference, settings, trainer, weights

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from ranks import run_ranks
-from ranks_worker import COUNT, TOPOLOGY, blocks, strategy_of, topology_trainer, whole
+from ranks_models import blocks
+from ranks_worker import COUNT, TOPOLOGY, strategy_of, topology_trainer, whole
 from training_samples import largest_difference, trainer
 
 from training_core.errors import ConfigurationError

@@ -3,11 +3,16 @@
 To start a thread, Python waits until it runs: milliseconds where other processes are busy. So each
 is started once, and then waits for work. It is a daemon, because one that waits for work must not
 keep the process from ending; what was given to it is still finished before the process ends.
+
+`atexit` comes too late for that: by then `concurrent.futures` has closed its pools, and boto3
+uploads with one. It does so in a hook of `threading`, where what was registered last comes first.
+That hook has no public name: should it go, `atexit` stands in for it.
 """
 
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # noqa: F401 (its hook has to be there before ours)
 import os
 import sys
 import threading
@@ -15,6 +20,7 @@ import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 
+ending = threading.Event()  # set when the process ends and only waits for workers
 _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 
@@ -23,13 +29,14 @@ class Worker:
 
     Args:
         name: Of the thread.
-        patient: Let everything else go first. Linux: of this thread only; elsewhere no effect.
+        niceness: Of this thread alone, 0 to 19: the higher, the more goes before it. It cannot be
+            lowered again without privileges. Elsewhere than on Linux it has no effect.
     """
 
-    def __init__(self, name: str, *, patient: bool = False) -> None:
+    def __init__(self, name: str, *, niceness: int = 0) -> None:
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread = threading.Thread(
-            target=_serve, args=(self._work, patient), name=name, daemon=True
+            target=_serve, args=(self._work, niceness), name=name, daemon=True
         )
         self._thread.start()
         weakref.finalize(self, self._work.put, None)
@@ -45,15 +52,18 @@ class Worker:
         self._thread.join()
 
 
-def _serve(queue: SimpleQueue[Callable[[], None] | None], patient: bool) -> None:
-    if patient and sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+def _serve(queue: SimpleQueue[Callable[[], None] | None], niceness: int) -> None:
+    if niceness and sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
     while (work := queue.get()) is not None:
         work()
         del work  # it holds on to memory
 
 
-@atexit.register
 def _end_all() -> None:
+    ending.set()
     for worker in list(_alive):
         worker.end()
+
+
+getattr(threading, "_register_atexit", atexit.register)(_end_all)

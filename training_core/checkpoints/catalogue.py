@@ -1,7 +1,7 @@
 """The checkpoints of one training: listed, read against their hashes, removed.
 
-    <prefix>/<step>/shard-<rank>.bin    that rank's pieces of the tensors, each 64-byte aligned
-    <prefix>/<step>/manifest.json       written last; what has none is not a checkpoint
+    <prefix>/<step>/shard-<rank>.<attempt>.bin    that rank's pieces of the tensors, 64-byte aligned
+    <prefix>/<step>/manifest.json                 written last; what has none is not a checkpoint
 
 What fails its hash is reported and passed over. Nothing that is read here can be executed: a shard
 is numbers, and a manifest is JSON that says where they lie.
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -25,6 +26,10 @@ from training_core.checkpoints.store import CheckpointStore
 _MANIFEST = "manifest.json"
 
 
+def _warn(words: str) -> None:
+    print(f"warning: {words}", file=sys.stderr, flush=True)
+
+
 class Checkpoints:
     """The checkpoints of one training.
 
@@ -34,29 +39,39 @@ class Checkpoints:
     Args:
         store: Where they lie.
         prefix: Their common key prefix, one for each training.
+        on_report: Told once of each thing a person should know; else it is a line on stderr.
 
     Attributes:
         damaged: What was passed over, and why: one sentence for each file, with its name.
+        notes: What else went wrong, and cost no checkpoint.
         unusable: The steps it was passed over at.
     """
 
-    def __init__(self, store: CheckpointStore, prefix: str) -> None:
+    def __init__(
+        self,
+        store: CheckpointStore,
+        prefix: str,
+        *,
+        on_report: Callable[[str], None] = _warn,
+    ) -> None:
         self.store = store
         self.prefix = prefix.rstrip("/")
+        self.on_report = on_report
         self.damaged: list[str] = []
+        self.notes: list[str] = []
         self.unusable: set[int] = set()
+        self._half_removed: set[int] = set()
 
     def manifests(self) -> list[Manifest]:
         """Return the manifests of all checkpoints, oldest first; unreadable ones are reported."""
         found = []
         for step in self.steps():
-            key = self.key(step, _MANIFEST)
             try:
-                found.append(Manifest.from_json(self.store.get(key)))
+                found.append(self._manifest(step))
             except LookupError:  # removed since it was listed
                 continue
             except ValueError as error:
-                self.report(step, f"{key} is no manifest ({error})")
+                self.report(step, f"{self.key(step, _MANIFEST)} is no manifest ({error})")
         return found
 
     def steps(self) -> list[int]:
@@ -86,23 +101,38 @@ class Checkpoints:
 
     def remove(self, step: int) -> None:
         """Remove a checkpoint; its manifest goes first: half of one is none."""
+        self._half_removed.add(step)
         self.store.delete(self.key(step, _MANIFEST))
         for entry in list(self.store.list(f"{self.prefix}/{step:09d}/")):
             self.store.delete(entry.key)
+        self._half_removed.discard(step)
+
+    def remove_strays(self, step: int, names: Iterable[str]) -> None:
+        """Remove files of a step, but none that its manifest names."""
+        named: set[str] = set()
+        try:
+            named.update(self._manifest(step).shards)
+        except LookupError:
+            pass
+        except ValueError:  # what it would name is not known
+            return
+        for name in sorted(set(names) - named):
+            self.store.delete(self.key(step, name))
 
     def sweep(self) -> None:
         """Remove what writers that were killed have left; never while one may be writing."""
         for step, names in self._listing().items():
             if _MANIFEST not in names:
                 self.remove(step)
-            for name in names:
-                if name.startswith("part-"):
-                    self.store.delete(self.key(step, name))
+            else:
+                self.remove_strays(step, {n for n in names if n.startswith(("shard-", "part-"))})
 
     def retain(
         self, settings: CheckpointSettings, *, newest: int | None = None, clean: int | None = None
     ) -> list[int]:
         """Remove what the settings do not keep; return the steps that stay.
+
+        What could not be removed entirely the time before is tried again.
 
         Args:
             settings: The policies.
@@ -117,21 +147,35 @@ class Checkpoints:
             for manifest in readable:
                 if manifest.step not in kept:
                     self.remove(manifest.step)
+        for step in sorted(self._half_removed - kept):
+            self.remove(step)
         return sorted(kept)
 
     def report(self, step: int, words: str) -> None:
         """Note that a checkpoint cannot be used, and why."""
         self.unusable.add(step)
-        if words not in self.damaged:
-            self.damaged.append(words)
+        self._tell(words, self.damaged)
+
+    def note(self, words: str) -> None:
+        """Note what went wrong, though it cost no checkpoint."""
+        self._tell(words, self.notes)
 
     def written(self, step: int) -> None:
         """Note that a checkpoint was written and verified, whatever was there before."""
         self.unusable.discard(step)
+        self._half_removed.discard(step)
 
     def key(self, step: int, name: str) -> str:
         """Return where a file of a checkpoint lies."""
         return f"{self.prefix}/{step:09d}/{name}"
+
+    def _tell(self, words: str, told: list[str]) -> None:
+        if words not in told:
+            told.append(words)
+            self.on_report(words)
+
+    def _manifest(self, step: int) -> Manifest:
+        return Manifest.from_json(self.store.get(self.key(step, _MANIFEST)))
 
     def _shard(self, manifest: Manifest, name: str) -> Tensor | None:
         key, expected = self.key(manifest.step, name), manifest.shards[name]
@@ -162,7 +206,7 @@ class Checkpoints:
         found: dict[int, set[str]] = {}
         for entry in self.store.list(f"{self.prefix}/"):
             step, _, name = entry.key.removeprefix(f"{self.prefix}/").partition("/")
-            if step.isdigit() and name:
+            if step.isascii() and step.isdecimal() and name:
                 found.setdefault(int(step), set()).add(name)
         return found
 

@@ -135,7 +135,9 @@ def _check_same(
     stored: Mapping[str, StoredTensor], tensors: Mapping[str, Tensor], where: str
 ) -> None:
     different = sorted(stored.keys() ^ tensors.keys()) or [
-        name for name, tensor in tensors.items() if tuple(tensor.shape) != stored[name].size
+        name
+        for name, tensor in tensors.items()
+        if (tuple(tensor.shape), tensor.dtype) != (stored[name].size, dtype_of(stored[name]))
     ]
     if different:
         raise ConfigurationError(

@@ -1,7 +1,7 @@
 """One checkpoint on its way from host memory to the store: what background threads do.
 
     every rank   hash, write, read back, compare; then announce the part with its hash
-    rank 0       wait for all parts, write the manifest, remove the parts, apply retention
+    rank 0       wait for all parts, write the manifest; then remove the parts, apply retention
 
 Threads speak through the store alone: a collective in a thread would meet those of the training.
 """
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from training_core.checkpoints import background
 from training_core.checkpoints.agreement import words_of
 from training_core.checkpoints.catalogue import Checkpoints, sha256_of
 from training_core.checkpoints.manifest import (
@@ -34,7 +35,7 @@ from training_core.errors import TrainingFailed
 Result = TypeVar("Result")
 
 _POLL_SECONDS = (0.01, 1.0)  # first and longest pause between two looks for a part
-_GRACE_SECONDS = 20.0  # that a checkpoint may take after the training's end; torchrun kills at 30
+GRACE_SECONDS = 20.0  # that a checkpoint may take after the training's end; torchrun kills at 30
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Writers:
     """Who writes: the same for all checkpoints of one training.
 
     Attributes:
-        attempt: A token of this training: parts of one that was killed bear another.
+        attempt: A token of this training, in the names of all it writes: no other training's files
+            are mistaken for its own, or written over.
     """
 
     checkpoints: Checkpoints
@@ -50,6 +52,24 @@ class Writers:
     rank: int
     world_size: int
     attempt: str
+
+    def shard_name(self, rank: int) -> str:
+        """Return the name of what a rank writes."""
+        return f"shard-{rank}.{self.attempt}.bin"
+
+    def part_name(self, rank: int) -> str:
+        """Return the name of what a rank announces it with."""
+        return f"part-{rank}.{self.attempt}.json"
+
+    def withdraw(self, step: int) -> None:
+        """Remove what is left of a checkpoint that failed, by rank 0 for all.
+
+        It is whole if the store wrote the manifest and said that it could not: then it stays.
+        """
+        if self.rank == 0:
+            ranks = range(self.world_size)
+            names = [f(rank) for f in (self.shard_name, self.part_name) for rank in ranks]
+            self.checkpoints.remove_strays(step, names)
 
 
 class Saving:
@@ -69,7 +89,7 @@ class Saving:
         copied: Set when weights may change again.
         written: Set when this rank has written its part, or failed.
         ended: Set when nothing more happens: on rank 0, if nothing failed, the checkpoint is there.
-        failure: Why it failed; on rank 0 also if another rank did.
+        failure: Why there is no checkpoint; on rank 0 also if it is for another rank.
     """
 
     def __init__(
@@ -117,9 +137,10 @@ class Saving:
             return None
 
     def _write(self) -> Shard:
-        self._tensors = self._snapshot.tensors(shard_name(self._writers.rank))
+        name = self._writers.shard_name(self._writers.rank)
+        self._tensors = self._snapshot.tensors(name)
         content = self._snapshot.content()
-        store, key = self._writers.checkpoints.store, self._key(shard_name(self._writers.rank))
+        store, key = self._writers.checkpoints.store, self._key(name)
         digest = hashlib.sha256(content).hexdigest()
         store.put(key, content)
         if sha256_of(store, key) != digest:
@@ -135,7 +156,7 @@ class Saving:
             "tensors": tensors_to_data(self._tensors),
             "failure": self.words,
         }
-        key = self._key(self._part_name(self._writers.rank))
+        key = self._key(self._writers.part_name(self._writers.rank))
         self._writers.checkpoints.store.put(key, to_json(part))
 
     def _promote(self, shard: Shard) -> None:
@@ -151,7 +172,7 @@ class Saving:
             metrics,
             progress,
             tensors=merged(tables),
-            shards={shard_name(rank): each for rank, each in enumerate(shards)},
+            shards={self._writers.shard_name(rank): each for rank, each in enumerate(shards)},
         )
         key = self._key("manifest.json")
         if not checkpoints.store.create(key, manifest.to_json()):
@@ -160,14 +181,23 @@ class Saving:
                 hint="let only one training at a time use these checkpoints",
             )
         checkpoints.written(self.step)
-        for rank in range(1, world_size):
-            checkpoints.store.delete(self._key(self._part_name(rank)))
+        try:
+            self._tidy_up()
+        except Exception as error:  # noqa: BLE001 (whatever it is, the checkpoint is there)
+            words = words_of(error)
+            checkpoints.note(f"{key} is written, but not all that it replaces is gone: {words}")
+
+    def _tidy_up(self) -> None:
+        """Remove what the checkpoint makes superfluous."""
+        checkpoints = self._writers.checkpoints
+        for rank in range(1, self._writers.world_size):
+            checkpoints.store.delete(self._key(self._writers.part_name(rank)))
         checkpoints.retain(self._writers.settings, newest=self.step, clean=self._clean)
 
     def _await_part(self, rank: int) -> dict[str, Any]:
-        key = self._key(self._part_name(rank))
+        key = self._key(self._writers.part_name(rank))
         pause, longest = _POLL_SECONDS
-        patience = _GRACE_SECONDS
+        patience = GRACE_SECONDS
         while True:
             try:
                 part: dict[str, Any] = from_json(self._writers.checkpoints.store.get(key))
@@ -176,7 +206,7 @@ class Saving:
                 began = time.monotonic()
                 if self._abandoned.wait(pause) or patience < 0:
                     raise TrainingFailed(f"rank {rank} has not written its part, {key}") from None
-                if not threading.main_thread().is_alive():
+                if background.ending.is_set():
                     patience -= time.monotonic() - began
                 pause = min(longest, pause * 1.5)
         if part["failure"] is not None:
@@ -185,11 +215,3 @@ class Saving:
 
     def _key(self, name: str) -> str:
         return self._writers.checkpoints.key(self.step, name)
-
-    def _part_name(self, rank: int) -> str:
-        return f"part-{rank}.{self._writers.attempt}.json"
-
-
-def shard_name(rank: int) -> str:
-    """The name of what a rank writes."""
-    return f"shard-{rank}.bin"
