@@ -61,13 +61,20 @@ class Checkpoints:
         self.notes: list[str] = []
         self.unusable: set[int] = set()
         self._half_removed: set[int] = set()
+        self._known: dict[int, Manifest] = {}  # for retention, which is asked at each checkpoint
 
     def manifests(self) -> list[Manifest]:
         """Return the manifests of all checkpoints, oldest first; unreadable ones are reported."""
+        self._known.clear()
+        return self._manifests()
+
+    def _manifests(self) -> list[Manifest]:
         found = []
         for step in self.steps():
             try:
-                found.append(self._manifest(step))
+                if step not in self._known:
+                    self._known[step] = self._manifest(step)
+                found.append(self._known[step])
             except LookupError:  # removed since it was listed
                 continue
             except ValueError as error:
@@ -102,6 +109,7 @@ class Checkpoints:
     def remove(self, step: int) -> None:
         """Remove a checkpoint; its manifest goes first: half of one is none."""
         self._half_removed.add(step)
+        self._known.pop(step, None)
         self.store.delete(self.key(step, _MANIFEST))
         for entry in list(self.store.list(f"{self.prefix}/{step:09d}/")):
             self.store.delete(entry.key)
@@ -140,7 +148,7 @@ class Checkpoints:
                 and is left alone. None: the newest there is.
             clean: As in `kept_steps`.
         """
-        readable = [m for m in self.manifests() if newest is None or m.step <= newest]
+        readable = [m for m in self._manifests() if newest is None or m.step <= newest]
         usable = [m for m in readable if m.step not in self.unusable]
         kept = kept_steps(usable, settings, clean=clean)
         if kept:
@@ -160,10 +168,11 @@ class Checkpoints:
         """Note what went wrong, though it cost no checkpoint."""
         self._tell(words, self.notes)
 
-    def written(self, step: int) -> None:
+    def written(self, manifest: Manifest) -> None:
         """Note that a checkpoint was written and verified, whatever was there before."""
-        self.unusable.discard(step)
-        self._half_removed.discard(step)
+        self.unusable.discard(manifest.step)
+        self._half_removed.discard(manifest.step)
+        self._known[manifest.step] = manifest
 
     def key(self, step: int, name: str) -> str:
         """Return where a file of a checkpoint lies."""

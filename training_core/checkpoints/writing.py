@@ -180,7 +180,7 @@ class Saving:
                 f"another training has written {key} meanwhile",
                 hint="let only one training at a time use these checkpoints",
             )
-        checkpoints.written(self.step)
+        checkpoints.written(manifest)
         try:
             self._tidy_up()
         except Exception as error:  # noqa: BLE001 (whatever it is, the checkpoint is there)
