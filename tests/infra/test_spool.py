@@ -24,7 +24,7 @@ from infra.tracking import Tracking, connect
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
 
@@ -66,6 +66,7 @@ def server(port: int, folder: Path) -> AbstractContextManager[Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_short_patience")
 def test_what_is_logged_while_the_server_is_down_arrives_once_when_it_is_up(
     tmp_path: Path,
 ) -> None:
@@ -92,6 +93,7 @@ def test_what_is_logged_while_the_server_is_down_arrives_once_when_it_is_up(
     assert len(said) == 1
 
 
+@pytest.mark.usefixtures("_short_patience")
 def test_what_one_training_could_not_send_the_next_one_sends(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     said: list[str] = []

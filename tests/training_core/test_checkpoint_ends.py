@@ -65,7 +65,11 @@ class _Gated(FolderStore):
         return super().create(key, data)
 
 
-def test_a_training_that_failed_leaves_a_clean_place_to_the_next_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("grace", [20.0, 0.0])
+def test_a_training_that_failed_leaves_a_clean_place_to_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grace: float
+) -> None:
+    monkeypatch.setattr("training_core.checkpoints.saver.GRACE_SECONDS", grace)
     store = _Gated(tmp_path)
     run = Training(Checkpoints(store, "run"))
     run.train()

@@ -155,7 +155,7 @@ class Checkpoints:
             for manifest in readable:
                 if manifest.step not in kept:
                     self.remove(manifest.step)
-        for step in sorted(self._half_removed - kept):
+        for step in sorted(self._half_removed):
             self.remove(step)
         return sorted(kept)
 
