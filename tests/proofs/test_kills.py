@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", [1, 2])  # changing ranks with topology; two ranks
 def test_a_training_killed_four_times_ends_as_if_nothing_had_happened(
     tmp_path: Path, number: int
 ) -> None:
