@@ -69,7 +69,7 @@ class _Gated(FolderStore):
 def test_a_training_that_failed_leaves_a_clean_place_to_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grace: float
 ) -> None:
-    monkeypatch.setattr("training_core.checkpoints.saver.GRACE_SECONDS", grace)
+    monkeypatch.setattr("training_core.checkpoints.saver._LEFT_ALONE_SECONDS", grace)
     store = _Gated(tmp_path)
     run = Training(Checkpoints(store, "run"))
     run.train()

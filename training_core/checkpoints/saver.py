@@ -33,7 +33,7 @@ from training_core.checkpoints.manifest import Manifest
 from training_core.checkpoints.restoring import Restored, load
 from training_core.checkpoints.settings import CheckpointSettings
 from training_core.checkpoints.snapshot import Snapshot
-from training_core.checkpoints.writing import GRACE_SECONDS, Saving, Writers
+from training_core.checkpoints.writing import Saving, Writers
 from training_core.errors import TrainingFailed
 from training_core.parallel.strategy import Strategy
 
@@ -41,6 +41,8 @@ from training_core.parallel.strategy import Strategy
 # come in the middle of it, which waits, and torchrun kills 30 s later. Beside four busy processes
 # on two cores, a training that stopped with 240 MB took 3 s at 0, 9 s at 10 and 38 s at 19.
 _NICENESS = 10
+
+_LEFT_ALONE_SECONDS = 5.0  # that parts of other ranks may take when training has failed here
 
 
 class Saver:
@@ -177,7 +179,7 @@ class Saver:
         saving = self._saving
         if saving is None:
             return
-        if not saving.ended.wait(GRACE_SECONDS):
+        if not saving.ended.wait(_LEFT_ALONE_SECONDS):
             saving.abandon()
             saving.ended.wait()
         self._saving = None
