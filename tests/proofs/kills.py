@@ -34,8 +34,10 @@ from tests.proofs.storm import EPOCHS, SAMPLES, Attempt, run, steps_seen
 
 _KILLS_A_RUN = 10
 _PATIENCE = 120.0  # seconds that an undisturbed attempt may take
+_GRACE = 10.0  # seconds for those that a kill has spared; like torchrun, but that gives them 30
 _REPOSITORY = Path(__file__).parents[2]
-_CONTEXT = multiprocessing.get_context("forkserver")  # torch is imported once
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["tests.proofs.storm"])  # torch is imported once, not by each rank
 
 
 class Storm:
@@ -107,8 +109,8 @@ class Storm:
             process.start()
         until = time.monotonic() + _PATIENCE
         try:
-            if limit is not None:
-                self._strike(folder, processes, *limit, until)
+            if limit is not None and self._strike(folder, processes, *limit, until):
+                until = time.monotonic() + _GRACE  # one may wait for the dead to come and begin
             for process in processes:
                 process.join(max(0.0, until - time.monotonic()))
         finally:
@@ -118,11 +120,12 @@ class Storm:
 
     def _strike(
         self, folder: Path, processes: list[Any], inside: bool, seconds: float, until: float
-    ) -> None:
+    ) -> bool:
+        """Kill; return whether anybody was alive to be killed."""
         if inside:
             while time.monotonic() < until and not _unfinished(folder):
                 if not any(p.is_alive() for p in processes):
-                    return
+                    return False
                 time.sleep(0.0005)
         time.sleep(seconds)
         one = self.random.random() < 0.5
@@ -135,6 +138,7 @@ class Storm:
                 process.join()
             self.figures["kills"] += 1
             self.figures["inside_writes"] += bool(_unfinished(folder))
+        return bool(alive)
 
     def _reference(self, deterministic: str, world_size: int) -> dict[str, Any]:
         """What an undisturbed run ends with."""
@@ -182,7 +186,6 @@ def _unfinished(folder: Path) -> list[Path]:
 
 def prove(kills: int, folder: Path) -> dict[str, int]:
     """Train until `kills` kills have been survived; return the figures."""
-    _CONTEXT.set_forkserver_preload(["tests.proofs.storm"])
     storm, number = Storm(folder), 0
     while (left := kills - storm.figures["kills"]) > 0:
         storm.training(number, kills=min(left, _KILLS_A_RUN))
