@@ -44,7 +44,7 @@ venv: .venv/.installed ## Make .venv with the locked dependencies (the other tar
 
 .PHONY: test
 test: venv ## Run the tests (ARGS="-k words" to choose, JOBS=4 for more workers)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: lint
 lint: venv ## Check style, formatting, types and the import contract

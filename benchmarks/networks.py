@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (the field's name for it)
@@ -40,7 +41,7 @@ class Clock:
         return time.perf_counter(), time.process_time()
 
 
-class Network(nn.Module):
+class Network(nn.Module, ABC):
     """A model that ticks a clock."""
 
     def __init__(self) -> None:
@@ -52,9 +53,9 @@ class Network(nn.Module):
             self.clock.tick()
         return self.outputs(inputs)
 
+    @abstractmethod
     def outputs(self, inputs: Tensor) -> Tensor:
         """The model's own forward."""
-        raise NotImplementedError
 
 
 class MLP(Network):

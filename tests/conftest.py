@@ -23,6 +23,12 @@ from tests.small_project.command import evertrain, make_project
 _NOT_OURS = ("PYTEST_", "MLFLOW_", "KMP_", "TORCH", "TRITON", "_MLFLOW", "GX_ANALYTICS_ENABLED")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that hold slow tests, lest one worker be left alone with them."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(autouse=True)
 def _no_leaked_environment() -> Iterator[None]:
     """A variable that a test sets and leaves behind changes the tests after it: fail the test."""

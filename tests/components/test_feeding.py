@@ -25,7 +25,7 @@ class Clicks(BinaryTask):
         return TabularPreprocessor(categories=["country"], numbers=["age"])
 
     def build_model(self, preprocessor: Preprocessor) -> torch.nn.Module:
-        raise NotImplementedError
+        return torch.nn.Identity()  # nothing is trained here
 
 
 def _split(folder: Path) -> Path:

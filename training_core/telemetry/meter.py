@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -118,22 +118,19 @@ class Meter:
         self._ready = self._clock.now(again=self._ready)
 
 
-class _Clock:
+class _Clock(Protocol):
     """Instants by number; the first one, 0, is the restart."""
 
-    def restart(self) -> None:
-        raise NotImplementedError
+    def restart(self) -> None: ...
 
     def now(self, *, again: int = -1) -> int:
         """Note an instant; `again`: the last one noted may be moved if it is this."""
-        raise NotImplementedError
 
     def seconds(self) -> list[float]:
         """Return all instants since the first."""
-        raise NotImplementedError
 
 
-class _HostClock(_Clock):
+class _HostClock:
     """A CPU computes when it is told to."""
 
     def restart(self) -> None:
@@ -149,7 +146,7 @@ class _HostClock(_Clock):
         return [instant - self._instants[0] for instant in self._instants]
 
 
-class _EventClock(_Clock):
+class _EventClock:
     """A GPU computes later: events in its stream tell when."""
 
     def restart(self) -> None:
