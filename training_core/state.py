@@ -132,6 +132,7 @@ class State:
             progress={  # copies: it is written while training goes on
                 # as text, which is neither searched for NaN nor sorted: there is much of it
                 "history": trainer.outcome.history(),
+                "optimiser": trainer.settings.optimiser.name,
                 "interval": {
                     "units": list(trainer.interval.units),
                     "samples": trainer.interval.samples,
@@ -192,6 +193,13 @@ class State:
     def _load(self, found: Restored) -> None:
         """Put the trainer where a checkpoint was taken; its weights are loaded already."""
         trainer, progress = self.trainer, found.progress
+        saved, now = progress["optimiser"], trainer.settings.optimiser.name
+        if saved != now:  # their moments may well have the same names and shapes
+            raise ConfigurationError(
+                f"the checkpoint of step {found.manifest.step} was saved by {saved}, and "
+                f"training.optimiser.name is {now} now",
+                hint="leave the optimiser as it was, or begin a new training",
+            )
         trainer.outcome = Outcome.gone_on(
             progress["history"],
             steps=found.manifest.step,

@@ -18,7 +18,7 @@ from training_samples import (
     weights,
 )
 
-from training_core.errors import TrainingFailed
+from training_core.errors import ConfigurationError, TrainingFailed
 from training_core.loop import Trainer
 from training_core.outcome import Point
 
@@ -266,3 +266,18 @@ def test_each_rule_leaves_its_reason_and_a_checkpoint_of_the_end(
     assert run.checkpoints.manifests()[-1].step == step
     again = trainer(tmp_path, stopping=stopping).fit()
     assert (again.steps, again.resumed_from, again.stop_reason) == (step, step, outcome.stop_reason)
+
+
+def test_with_another_limit_a_training_that_its_rule_ended_goes_on(tmp_path: Path) -> None:
+    assert trainer(tmp_path, stopping={"max_steps": 4}).fit().steps == 4
+    outcome = trainer(tmp_path, stopping={"max_steps": 7}).fit()
+    assert (outcome.resumed_from, outcome.steps) == (4, 7)
+    outcome = trainer(tmp_path).fit()
+    assert (outcome.resumed_from, outcome.steps, outcome.stop_reason) == (7, 12, "epochs")
+
+
+@pytest.mark.parametrize("other", ["adam", "sgd"])
+def test_a_checkpoint_of_another_optimiser_is_refused_by_name(tmp_path: Path, other: str) -> None:
+    trainer(tmp_path, stopping={"max_steps": 4}).fit()
+    with pytest.raises(ConfigurationError, match="optimiser"):
+        trainer(tmp_path, optimiser={"name": other}).fit()

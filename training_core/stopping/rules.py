@@ -32,7 +32,7 @@ class StoppingRules:
     Attributes:
         reason: Why training must end, in words with the numbers; empty while it may go on. It is
             part of the state: a run that was killed after its last checkpoint, before it could
-            end, ends at once when it is resumed.
+            end, ends at once when it is resumed. With other rules than it ended by, it goes on.
         seconds: Wall time so far, over all restarts.
         cost: What it cost so far, in the currency of the settings' price.
     """
@@ -100,6 +100,7 @@ class StoppingRules:
         """Return the state as plain data."""
         return {
             "reason": self.reason,
+            "limits": self.settings.model_dump(),
             "seconds": self.seconds,
             "cost": self.cost,
             "train": self._train.state_dict(),
@@ -109,7 +110,9 @@ class StoppingRules:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state, in a new process."""
         self.rewind(state)
-        self.reason, self.seconds, self.cost = state["reason"], state["seconds"], state["cost"]
+        self.seconds, self.cost = state["seconds"], state["cost"]
+        if state["limits"] == self.settings.model_dump():
+            self.reason = state["reason"]
         self._wall_seconds = 0.0
 
     def rewind(self, state: Mapping[str, Any]) -> None:
