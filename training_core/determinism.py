@@ -15,6 +15,7 @@ import torch.utils.deterministic
 from torch import Tensor
 
 from training_core.errors import ConfigurationError
+from training_core.settings import TrainingSettings
 
 
 def seed_everything(seed: int) -> None:
@@ -62,16 +63,22 @@ def _fill(wanted: bool) -> None:
 
 
 @contextmanager
-def reproducible_kernels(wanted: bool, device: torch.device) -> Iterator[None]:
+def reproducible_kernels(settings: TrainingSettings, device: torch.device) -> Iterator[None]:
     """Choose kernels whose result depends on nothing but their inputs, where there is a choice.
+
+    With `deterministic: topology` the threads are `settings.threads`, or one: how many there are
+    decides in which order some processors' matrix products are added up (seen on AMD, not on
+    Intel), and a process has other threads when it shares the machine with more of its like.
 
     Raises:
         ConfigurationError: An operator has none such.
     """
     filled = bool(getattr(torch.utils.deterministic, _FILL))
-    before = torch.are_deterministic_algorithms_enabled()
+    before, threads = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     try:
-        if wanted:
+        if settings.deterministic == "topology":
+            torch.set_num_threads(settings.threads or 1)
+        if settings.deterministic != "off":
             if device.type == "cuda":
                 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS asks for it
             torch.use_deterministic_algorithms(True)
@@ -85,5 +92,6 @@ def reproducible_kernels(wanted: bool, device: torch.device) -> Iterator[None]:
             hint="set training.deterministic to off, or replace that operator in the model",
         ) from error
     finally:
+        torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(before)
         _fill(filled)

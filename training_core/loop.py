@@ -133,8 +133,7 @@ class Trainer:
         seed_everything(self.settings.seed * 65_537 + self.strategy.rank + 1)
         self.state.begin()
         began, at_start = time.monotonic(), self.outcome.samples
-        wanted = self.settings.deterministic != "off"
-        with reproducible_kernels(wanted, self.strategy.device), self.state.in_order():
+        with reproducible_kernels(self.settings, self.strategy.device), self.state.in_order():
             while not self.outcome.stop_reason:
                 self._train()
             self.state.finish()
