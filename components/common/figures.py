@@ -1,6 +1,7 @@
 """What each step says in numbers: the contract between the steps, `run.json` and the report.
 
-Every step fills one of these into the `figures` of its record; the report reads nothing else.
+Every step fills one of these into the `figures` of its record; the report reads nothing else. Those of the three
+data steps are in `data_figures.py`.
 Losses and metrics are means over rows. Times are seconds, instants are UTC in ISO 8601.
 """
 
@@ -17,17 +18,6 @@ class Figures(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class DataObject(Figures):
-    """One object of a snapshot."""
-
-    key: str
-    size: int
-    version: str
-    sha256: str
-    rows: int
-    new: bool = False  # not in the snapshot before this one
-
-
 class Provenance(Figures):
     """What is needed to run the same again."""
 
@@ -40,71 +30,6 @@ class Provenance(Figures):
     packages: dict[str, str]
     config: dict[str, Any]
     overrides: list[str] = []  # settings that were given on the command line
-
-
-class SnapshotFigures(Figures):
-    digest: str
-    source: str
-    rows: int
-    objects: list[DataObject]
-    decision: Literal["train", "nothing_new"]
-    same_key_run: str = ""  # the run that already finished with this key
-    provenance: Provenance
-
-
-class Expectation(Figures):
-    """One expectation of the suite and what was seen."""
-
-    name: str
-    column: str
-    severity: str
-    success: bool
-    expected: str
-    observed: str
-
-
-class ColumnDrift(Figures):
-    """How one column moved since the champion's training data."""
-
-    column: str
-    psi: float  # population stability index; above 0.1 is worth a look, above 0.25 is large
-    now: str  # mean, or the most frequent category
-    before: str
-    null_now: float
-    null_before: float
-
-
-class Leak(Figures):
-    """A feature that alone ranks the labels suspiciously well."""
-
-    column: str
-    auc: float
-
-
-class ValidateFigures(Figures):
-    rows: int
-    quarantined: dict[str, int]
-    expectations: list[Expectation]
-    warnings: int
-    reference: str  # what drift is measured against; empty: nothing to compare with
-    drift: list[ColumnDrift]
-    leaks: list[Leak]
-
-
-class Part(Figures):
-    """Train, validation or holdout."""
-
-    rows: int
-    start: str
-    end: str
-    positive_rate: float
-
-
-class SplitFigures(Figures):
-    parts: dict[str, Part]
-    unlabelled: int
-    rule: str
-    proof: list[str]
 
 
 class Check(Figures):

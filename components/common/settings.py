@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from components.common.data_settings import DataSettings, SplitSettings, ValidationSettings
 from training_core.settings import CheckSettings, Settings, TrainingSettings
 
 
@@ -17,48 +18,6 @@ class TaskReference(Settings):
         description="`module:Class`, the module relative to the project's folder.",
     )
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the task itself.")
-
-
-class DataSettings(Settings):
-    """Where the data is and which columns say what a row is."""
-
-    source: str = Field(description="Folder (relative to the project) or s3://bucket/prefix.")
-    pattern: str = Field("*.parquet", description="Which objects below the source are data.")
-    newest: int = Field(
-        0, ge=0, description="Rolling window: only the last N objects by name; 0: all of them."
-    )
-    row_key: list[str] = Field(min_length=1, description="Columns that together name one row.")
-    time_column: str | None = Field(None, description="When a row came to be; UTC.")
-
-
-class RowRule(Settings):
-    """A rule that single rows may break; those that do are put aside."""
-
-    name: str = Field(pattern=r"^[a-z0-9_]+$", description="Shown with every row put aside.")
-    column: str = Field(description="The column that is looked at; nulls pass.")
-    minimum: float | None = Field(None, description="Smallest value that is let through.")
-    maximum: float | None = Field(None, description="Largest value that is let through.")
-
-
-class ValidationSettings(Settings):
-    """What a snapshot must fulfil."""
-
-    suite: str = Field("expectations.json", description="Great Expectations suite (JSON).")
-    row_rules: list[RowRule] = Field(default_factory=list, description="Rules for single rows.")
-    quarantine_budget: float = Field(
-        0.001, ge=0, le=1, description="Share of rows that may be put aside before the run stops."
-    )
-    leak_auc: float = Field(
-        0.95, gt=0.5, le=1, description="A feature that alone ranks labels this well is a leak."
-    )
-
-
-class SplitSettings(Settings):
-    """How rows are divided into train, validation and holdout."""
-
-    by: Literal["time", "hash"] = Field("time", description="time needs data.time_column.")
-    holdout: float = Field(14, gt=0, description="time: days; hash: share of rows.")
-    validation: float = Field(14, gt=0, description="time: days; hash: share of rows.")
 
 
 class BaselineSettings(Settings):
@@ -143,8 +102,10 @@ class ProjectSettings(Settings):
         ]
         if needs_time and self.data.time_column is None:
             raise ValueError(f"{' and '.join(needs_time)} need data.time_column")
-        if self.split.by == "hash" and self.split.holdout + self.split.validation >= 1:
-            raise ValueError("split.by: hash needs split.holdout + split.validation below 1")
+        if self.split.by != "time" and self.split.holdout + self.split.validation >= 1:
+            raise ValueError(
+                f"split.by: {self.split.by} needs split.holdout + split.validation below 1"
+            )
         offered = self.offered_baselines
         absent = [name for name in self.decision.must_beat if name not in offered]
         if absent:
