@@ -101,8 +101,8 @@ class ColumnDrift(Figures):
     before: str
     null_now: float
     null_before: float
-    new_categories: list[str] = []  # the most frequent ones
-    vanished_categories: list[str] = []
+    new_categories: list[str]  # the most frequent ones
+    vanished_categories: list[str]
     bars: Bars
 
 
@@ -113,10 +113,10 @@ class Drift(Figures):
     rows_now: int
     rows_before: int
     columns: list[ColumnDrift]  # the furthest first
-    label_now: float | None = None  # mean of the label
-    label_before: float | None = None
-    classifier_auc: float | None = None  # of telling new rows from old, cross-validated
-    classifier_columns: list[str] = []  # what it goes by, the most telling first
+    label_now: float | None  # mean of the label
+    label_before: float | None
+    classifier_auc: float | None  # of telling new rows from old, cross-validated
+    classifier_columns: list[str]  # what it goes by, the most telling first
 
 
 class ValidateFigures(Figures):

@@ -104,7 +104,7 @@ class RowRule(Settings):
     matches: str | None = Field(
         None, description="Regular expression that a whole text must match to be let through."
     )
-    required: bool = Field(False, description="Whether a null breaks the rule; otherwise it passes.")
+    required: bool = Field(False, description="Whether a null breaks the rule; else it passes.")
 
 
 class DriftSettings(Settings):
@@ -136,7 +136,7 @@ class ValidationSettings(Settings):
     )
     levels: dict[CheckName, Level] = Field(
         default_factory=dict,
-        description="What a finding does: block, warn or off; those not named keep their usual one.",
+        description="What a finding does: block, warn or off; those not named do as usual.",
     )
     leak_auc: float = Field(
         0.95, gt=0.5, le=1, description="A feature that alone ranks labels this well is a leak."

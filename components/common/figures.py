@@ -1,7 +1,7 @@
 """What each step says in numbers: the contract between the steps, `run.json` and the report.
 
-Every step fills one of these into the `figures` of its record; the report reads nothing else. Those of the three
-data steps are in `data_figures.py`.
+Every step fills one of these into the `figures` of its record; the report reads nothing else.
+Those of the three data steps are in `data_figures.py`.
 Losses and metrics are means over rows. Times are seconds, instants are UTC in ISO 8601.
 """
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from components.common.figures import DataObject
+from components.common.data_figures import DataObject
 from components.common.layout import fetch_object, put_object
 from components.common.records import StepContext
 from components.common.settings import ProjectSettings, RowRule

@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import ValidationError
 
+from components.common.data_figures import SnapshotFigures, SplitFigures, ValidateFigures
 from components.common.figures import (
     BaselineFigures,
     CheckFigures,
@@ -25,10 +26,7 @@ from components.common.figures import (
     Figures,
     PromoteFigures,
     SelectFigures,
-    SnapshotFigures,
-    SplitFigures,
     TrainFigures,
-    ValidateFigures,
 )
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord

@@ -6,14 +6,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from components.common.data_figures import SnapshotFigures, ValidateFigures
 from components.common.figures import (
     CheckFigures,
     Comparison,
     EvaluateFigures,
     SelectFigures,
-    SnapshotFigures,
     TrainFigures,
-    ValidateFigures,
 )
 from components.report_run.charts import (
     SQUARE,

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from components.common.champion import PromotionLog, champion_and_previous
-from components.common.figures import SnapshotFigures
+from components.common.data_figures import SnapshotFigures
 from components.common.project import Project
 from components.common.records import StepRecord, read_records, step
 from components.common.run_record import RunRecord, compose, report_key, run_record_key

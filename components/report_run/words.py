@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from components.common.figures import (
-    ColumnDrift,
-    Comparison,
-    EvaluateFigures,
-    Gate,
-    PromoteFigures,
-    SnapshotFigures,
-    ValidateFigures,
-)
+from components.common.data_figures import ColumnDrift, SnapshotFigures, ValidateFigures
+from components.common.figures import Comparison, EvaluateFigures, Gate, PromoteFigures
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
 from components.report_run.formats import (

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from components.common.artifacts import write_json
-from components.common.figures import DataObject, SnapshotFigures
+from components.common.data_figures import DataObject, SnapshotFigures
 from components.common.layout import digest_of, finished_key, sha256_of
 from components.common.provenance import provenance
 from components.common.records import StepContext, current_run, step

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
-from components.common.figures import Part, SplitFigures
+from components.common.data_figures import Part, SplitFigures
 from components.common.layout import digest_of
 from components.common.records import step
 from components.common.rows import PARTS, broken_rules, read_snapshot, times_of, write_frame

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from components.common.figures import Expectation
+from components.common.data_figures import Expectation
 from training_core.errors import ConfigurationError
 
 _SHOWN = 200  # characters of an observed value that are worth reading

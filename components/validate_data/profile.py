@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from components.common.figures import ColumnDrift, Leak
+from components.common.data_figures import ColumnDrift, Leak
 
 _BINS = 20
 _CATEGORIES = 200

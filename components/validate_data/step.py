@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from components.common.artifacts import MetricsArtifact, log_metrics, write_json
 from components.common.champion import PromotionLog
-from components.common.figures import DataObject, Expectation, ValidateFigures
+from components.common.data_figures import DataObject, Expectation, ValidateFigures
 from components.common.records import StepContext, step
 from components.common.rows import broken_rules, fetch_snapshot, read_snapshot, write_frame
 from components.validate_data.expectations import data_docs_page, validate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from components.common.figures import SnapshotFigures
+from components.common.data_figures import SnapshotFigures
 from components.common.project import open_project
 from components.common.provenance import provenance
 from components.common.records import StepRecord

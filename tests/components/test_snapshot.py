@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from components.common.figures import DataObject
+from components.common.data_figures import DataObject
 from components.snapshot_data.step import take_snapshot
 from infra.folder import FolderStore
 from training_core.errors import StoppedByGate

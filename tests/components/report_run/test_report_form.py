@@ -11,7 +11,8 @@ from report_outline import Outline, check_pictures, page_of
 from report_sample_data import snapshot, validation
 from report_samples import CASES, REPLAY, finished
 
-from components.common.figures import ColumnDrift, DataObject, TrainPoint
+from components.common.data_figures import ColumnDrift, DataObject
+from components.common.figures import TrainPoint
 from components.report_run.page import render
 
 

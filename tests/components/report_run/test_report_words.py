@@ -9,7 +9,8 @@ from report_sample_data import snapshot, validation
 from report_sample_models import evaluation, promotion
 from report_samples import crashed, finished, stopped
 
-from components.common.figures import ColumnDrift, Comparison
+from components.common.data_figures import ColumnDrift
+from components.common.figures import Comparison
 from components.report_run import formats, words
 
 
