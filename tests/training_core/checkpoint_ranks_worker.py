@@ -1,7 +1,8 @@
 """What each process of test_checkpoint_ranks.py does under torchrun.
 
-    checkpoint_ranks_worker.py FOLDER VERB STRATEGY
+    checkpoint_ranks_worker.py FOLDER VERB STRATEGY [FOLDER VERB STRATEGY …]
 
+One job after another, for starting the processes takes longer than any of them.
 `save` trains five steps with checkpoints after the third and the fifth; `load` resumes and writes
 down the whole state; `fail` has rank 1 fail in different ways; `discard` has each fail to list.
 """
@@ -134,12 +135,14 @@ def discard(folder: Path, strategy: ProcessGroup) -> None:
         (folder / "discarded.json").write_text(json.dumps(said))
 
 
-def main(folder: Path, verb: str, name: str) -> None:
+def main(words: list[str]) -> None:
     assert NOTHING["own"] == {}
-    strategy = strategy_of(name)
-    {"save": save, "load": load, "fail": fail, "discard": discard}[verb](folder, strategy)
+    verbs = {"save": save, "load": load, "fail": fail, "discard": discard}
+    for folder, verb, name in zip(words[::3], words[1::3], words[2::3], strict=True):
+        strategy = strategy_of(name)
+        verbs[verb](Path(folder), strategy)
     strategy.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+    main(sys.argv[1:])

@@ -20,13 +20,21 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 HERE = Path(__file__).parent
 
 
-def torchrun(folder: Path, verb: str, strategy: str, *, ranks: int) -> None:
+Job = tuple[Path, str, str]  # folder, verb, strategy
+
+
+def torchrun(*jobs: Job, ranks: int) -> None:
+    """Do jobs one after another in the same processes."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--local-addr=127.0.0.1", f"--nproc-per-node={ranks}"]
     environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
     environment |= {"PYTHONPATH": f"{HERE.parents[1]}:{HERE}", "OMP_NUM_THREADS": "1"}
     ended = subprocess.run(
-        [*command, str(HERE / "checkpoint_ranks_worker.py"), str(folder), verb, strategy],
+        [
+            *command,
+            str(HERE / "checkpoint_ranks_worker.py"),
+            *(str(w) for job in jobs for w in job),
+        ],
         capture_output=True,
         text=True,
         env=environment,
@@ -38,11 +46,39 @@ def torchrun(folder: Path, verb: str, strategy: str, *, ranks: int) -> None:
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders with what two ranks have saved, by strategy."""
+    """Folders with what two ranks have saved, by strategy, or failed to, by what they tried."""
+    names = ("ddp", "fsdp", "fail", "discard")
+    found = {name: tmp_path_factory.mktemp(name) for name in names}
+    saves = [(found[name], "save", name) for name in ("ddp", "fsdp")]
+    torchrun(*saves, *((found[name], name, "ddp") for name in ("fail", "discard")), ranks=2)
+    return found
+
+
+LOADS = [  # saved by, loaded by, on so many ranks
+    ("ddp", "ddp", 4),
+    ("ddp", "fsdp", 2),
+    ("fsdp", "ddp", 2),
+    ("fsdp", "fsdp", 4),
+    ("fsdp", "hsdp", 4),
+]
+
+
+@pytest.fixture(scope="module")
+def loaded(
+    stores: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str, int], Path]:
+    """Folders with what was loaded from copies of what two ranks have saved."""
     found = {}
-    for strategy in ("ddp", "fsdp"):
-        found[strategy] = tmp_path_factory.mktemp(strategy)
-        torchrun(found[strategy], "save", strategy, ranks=2)
+    for load in LOADS:
+        place = tmp_path_factory.mktemp("-".join(map(str, load))) / "copy"
+        found[load] = Path(shutil.copytree(stores[load[0]], place))
+    damaged = found["damaged", "fsdp", 2] = tmp_path_factory.mktemp("damaged") / "copy"
+    shutil.copytree(stores["fsdp"], damaged)
+    shard = shard_of(damaged / "store", 5, rank=1)
+    shard.write_bytes(shard.read_bytes()[:-1])
+    for ranks in (2, 4):
+        jobs = [(found[load], "load", load[1]) for load in found if load[2] == ranks]
+        torchrun(*jobs, ranks=ranks)
     return found
 
 
@@ -72,21 +108,11 @@ def test_one_process_loads_it_and_evaluation_reads_it(saved: Path) -> None:
         assert same({f"model.{key}": value for key, value in model.items()}, expected)
 
 
-@pytest.mark.parametrize(
-    ("saved_by", "strategy", "ranks"),
-    [
-        ("ddp", "ddp", 4),
-        ("ddp", "fsdp", 2),
-        ("fsdp", "ddp", 2),
-        ("fsdp", "fsdp", 4),
-        ("fsdp", "hsdp", 4),
-    ],
-)
+@pytest.mark.parametrize(("saved_by", "strategy", "ranks"), LOADS)
 def test_any_strategy_on_any_number_of_ranks_loads_it(
-    stores: dict[str, Path], tmp_path: Path, saved_by: str, strategy: str, ranks: int
+    loaded: dict[tuple[str, str, int], Path], saved_by: str, strategy: str, ranks: int
 ) -> None:
-    folder = Path(shutil.copytree(stores[saved_by], tmp_path / "copy"))
-    torchrun(folder, "load", strategy, ranks=ranks)
+    folder = loaded[saved_by, strategy, ranks]
     assert same(state(folder, "loaded"), state(folder, "fifth"))
     said = json.loads((folder / "loaded.json").read_text())
     own = [[rank] * 5 if rank < 2 else None for rank in range(ranks)]
@@ -103,12 +129,10 @@ def test_each_rank_writes_about_half_and_nothing_is_written_twice(saved: Path) -
 
 
 def test_damage_to_either_shard_is_seen_by_all_ranks_and_the_one_before_is_used(
-    stores: dict[str, Path], tmp_path: Path
+    loaded: dict[tuple[str, str, int], Path],
 ) -> None:
-    folder = Path(shutil.copytree(stores["fsdp"], tmp_path / "copy"))
+    folder = loaded["damaged", "fsdp", 2]
     shard = shard_of(folder / "store", 5, rank=1)
-    shard.write_bytes(shard.read_bytes()[:-1])
-    torchrun(folder, "load", "fsdp", ranks=2)
     assert same(state(folder, "loaded"), state(folder, "third"))
     for step, _, damaged in json.loads((folder / "loaded.json").read_text()):
         assert step == 3
@@ -118,24 +142,25 @@ def test_damage_to_either_shard_is_seen_by_all_ranks_and_the_one_before_is_used(
 
 
 def test_a_checkpoint_that_one_rank_could_not_write_fails_on_all_and_leaves_nothing(
-    tmp_path: Path,
+    stores: dict[str, Path],
 ) -> None:
-    torchrun(tmp_path, "fail", "ddp", ranks=2)
-    first, second = json.loads((tmp_path / "failed.json").read_text())
+    folder = stores["fail"]
+    first, second = json.loads((folder / "failed.json").read_text())
     for kind, words, left in first[0]:
         assert (kind, left) == ("TrainingFailed", ["000000001"])
         assert words == "rank 1 failed: MemoryError"
     assert [kind for kind, _, _ in second[0]] == ["MemoryError"] * 3
     for steps, resumed, damaged in (first[1:], second[1:]):
         assert (steps, resumed) == ([1, 5], 1)
-        name = shard_of(tmp_path / "failing", 5).name
+        name = shard_of(folder / "failing", 5).name
         assert damaged == [f"run/000000005/{name} is damaged: its sha256 is not the manifest's"]
-    assert steps_of(Checkpoints(FolderStore(tmp_path / "failing"), "run")) == [1, 5]
+    assert steps_of(Checkpoints(FolderStore(folder / "failing"), "run")) == [1, 5]
 
 
 def test_a_store_that_one_rank_cannot_list_leaves_no_rank_waiting_for_another(
-    tmp_path: Path,
+    stores: dict[str, Path],
 ) -> None:
-    torchrun(tmp_path, "discard", "ddp", ranks=2)
     words = ["it cannot be listed", "rank 0 failed: it cannot be listed"]
-    assert json.loads((tmp_path / "discarded.json").read_text()) == [[w, [1, 2]] for w in words]
+    assert json.loads((stores["discard"] / "discarded.json").read_text()) == [
+        [w, [1, 2]] for w in words
+    ]
