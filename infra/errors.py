@@ -24,5 +24,13 @@ class ObjectMissing(OutsideError, LookupError):  # noqa: N818
     """No object has this key."""
 
 
+class ObjectChanged(OutsideError):  # noqa: N818
+    """The object is no longer the one that was asked for."""
+
+
+class LeadsOut(OutsideError):  # noqa: N818
+    """A link leads out of the folder that the store is in, or nowhere."""
+
+
 class StoreFull(OutsideError):  # noqa: N818
     """No space is left where objects are written."""

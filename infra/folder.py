@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from infra.errors import ObjectMissing, OutsideError, StoreFull
+from infra.errors import ObjectChanged, ObjectMissing, OutsideError, StoreFull
+from infra.folder_listing import NOT_THERE, TEMPORARY, require_inside, version_of, walk
 from infra.store import ObjectInfo, check_key, check_prefix
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-_TEMPORARY = ".writing-"
 _PIECE_BYTES = 4 * 1024 * 1024
 
 
@@ -25,6 +24,10 @@ class FolderStore:
 
     A write goes to a temporary file beside its target, is flushed to disk, and is then renamed
     (`put`) or linked (`create`: link fails if the name exists, on every POSIX file system).
+
+    A symbolic link is followed to what lies below the root and nowhere else. A link to a file that
+    leads out, or nowhere, is listed and refused when it is looked at; a link to a folder is passed
+    over if it stays inside (what is there is listed where it lies), and refused if it leads out.
     """
 
     def __init__(self, root: Path) -> None:
@@ -70,6 +73,15 @@ class FolderStore:
         with self._reading(key) as source, placing(path) as temporary:
             shutil.copyfile(source, temporary)
 
+    def fetch(self, key: str, path: Path, *, version: str = "", version_id: str = "") -> str:
+        with self._reading(key) as place, placing(path) as temporary:
+            with place.open("rb") as source, temporary.open("wb") as target:
+                before = version_of(os.fstat(source.fileno()))
+                shutil.copyfileobj(source, target, _PIECE_BYTES)
+            if before != (version or before) or version_of(place.stat()) != before:
+                raise ObjectChanged(f"{key} in the object store {self.uri} has changed")
+        return ""
+
     def info(self, key: str) -> ObjectInfo | None:
         try:
             with self._reading(key) as path:
@@ -78,24 +90,14 @@ class FolderStore:
             return None
         if not stat.S_ISREG(status.st_mode):
             return None
-        # the inode tells two writes within one tick of the file system's clock apart
-        version = f"{status.st_mtime_ns}-{status.st_size}-{status.st_ino}"
-        return ObjectInfo(key, status.st_size, version)
+        return ObjectInfo(key, status.st_size, version_of(status))
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         check_prefix(prefix, self.uri)
-        keys = []
-        start = self.root / prefix.rpartition("/")[0]
-        for folder, _, names in os.walk(start, onerror=self._cannot_list):
-            relative = Path(folder).relative_to(self.root)
-            for name in names:
-                key = (relative / name).as_posix()
-                if key.startswith(prefix) and not name.startswith(_TEMPORARY):
-                    keys.append(key)
-        for key in sorted(keys):
-            info = self.info(key)
-            if info is not None:
-                yield info
+        try:
+            yield from walk(self.root, prefix)
+        except OSError as error:
+            raise OutsideError(f"cannot list the object store {self.uri}: {error}") from error
 
     def delete(self, key: str) -> None:
         if self.info(key) is None:
@@ -109,14 +111,15 @@ class FolderStore:
 
     def _path(self, key: str) -> Path:
         check_key(key, self.uri)
-        if key.rpartition("/")[2].startswith(_TEMPORARY):
+        if key.rpartition("/")[2].startswith(TEMPORARY):
             raise OutsideError(f"{key!r} is no key of the object store {self.uri}")
+        require_inside(self.root, key)
         return self.root / key
 
     @contextmanager
     def _writing(self, key: str) -> Iterator[tuple[Path, Path]]:
         target = self._path(key)
-        temporary = target.parent / f"{_TEMPORARY}{uuid.uuid4().hex}"
+        temporary = target.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             yield temporary, target
@@ -137,16 +140,12 @@ class FolderStore:
         path = self._path(key)
         try:
             yield path
-        except _NOT_THERE as error:
+        except NOT_THERE as error:
             raise ObjectMissing(f"there is no {key} in the object store {self.uri}") from error
         except OSError as error:
             raise OutsideError(
                 f"cannot read {key} in the object store {self.uri}: {error}"
             ) from error
-
-    def _cannot_list(self, error: OSError) -> None:
-        if not isinstance(error, _NOT_THERE):
-            raise OutsideError(f"cannot list the object store {self.uri}: {error}") from error
 
 
 @contextmanager
@@ -157,7 +156,7 @@ def placing(path: Path) -> Iterator[Path]:
         StoreFull: No space is left there.
         OutsideError: The place cannot be written.
     """
-    temporary = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
+    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
         with _placing_faults(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,7 +186,7 @@ def _placing_faults(path: Path) -> Iterator[None]:
 
 def _discard(temporary: Path) -> None:
     """Remove a temporary file; that there is none, or no folder for one, is no error."""
-    with suppress(*_NOT_THERE):
+    with suppress(*NOT_THERE):
         temporary.unlink()
 
 

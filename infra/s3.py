@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from infra.errors import ObjectMissing, OutsideError, StoreFull
+from infra.errors import ObjectChanged, ObjectMissing, OutsideError, StoreFull
 from infra.folder import placing
+from infra.s3_reading import ATTEMPTS, download, etag, listed
 from infra.store import ObjectInfo, check_key, check_prefix
 
 _MISSING = {"404", "NoSuchKey", "NoSuchVersion", "NotFound"}
@@ -27,7 +28,6 @@ _REFUSED = {"401", "403", "AccessDenied", "ExpiredToken", "Forbidden", "InvalidA
     "SignatureDoesNotMatch",
 }
 _FULL = {"507", "InsufficientStorage", "QuotaExceeded", "XMinioStorageFull"}  # Ceph, MinIO
-_ATTEMPTS = 4
 _WRITER = "writer"
 _MULTIPART_BYTES = 16 * 1024 * 1024
 
@@ -41,8 +41,8 @@ class S3Store:
     is about this call only: a process that died before it heard it must find a token of its own
     inside the content.
 
-    A listing is sorted here and so held in memory: AWS lists in key order, but not every server
-    does (SeaweedFS puts `a/b` before `a-b`).
+    Where the bucket keeps versions, `fetch` reads one of them, now and later. See `s3_reading` for
+    what is checked of a body, and in which order servers list.
     """
 
     def __init__(self, *, bucket: str, prefix: str = "", client: Any = None) -> None:
@@ -74,7 +74,7 @@ class S3Store:
 
         writer = uuid.uuid4().hex
         with self._faults("create", key):
-            for attempt in range(_ATTEMPTS):
+            for attempt in range(ATTEMPTS):
                 try:
                     self._client.put_object(
                         **self._at(key), Body=data, IfNoneMatch="*", Metadata={_WRITER: writer}
@@ -108,24 +108,22 @@ class S3Store:
         with self._faults("read", key), placing(path) as temporary:
             self._client.download_file(place["Bucket"], place["Key"], str(temporary))
 
+    def fetch(self, key: str, path: Path, *, version: str = "", version_id: str = "") -> str:
+        which = {"VersionId": version_id} if version_id else {}
+        if version and not version_id:
+            which = {"IfMatch": f'"{version}"'}
+        with self._faults("read", key), placing(path) as temporary:
+            return download(self._client, {**self._at(key), **which}, temporary)
+
     def info(self, key: str) -> ObjectInfo | None:
         with self._faults("look at", key):
             head = self._head(key)
-        return ObjectInfo(key, head["ContentLength"], _etag(head)) if head else None
+        return ObjectInfo(key, head["ContentLength"], etag(head)) if head else None
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         check_prefix(prefix, self.uri)
-        found = []
         with self._faults("list", prefix):
-            pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self.bucket, Prefix=self._root + prefix
-            )
-            for page in pages:
-                for entry in page.get("Contents", ()):
-                    key = entry["Key"].removeprefix(self._root)
-                    if key and not key.endswith("/"):  # a console's mark for an empty folder
-                        found.append(ObjectInfo(key, entry["Size"], _etag(entry)))
-        yield from sorted(found, key=lambda info: info.key)
+            yield from listed(self._client, self.bucket, self._root, prefix)
 
     def delete(self, key: str) -> None:
         with self._faults("delete", key):
@@ -135,12 +133,12 @@ class S3Store:
         from botocore.exceptions import BotoCoreError
 
         with self._faults("read", key):
-            for attempt in range(_ATTEMPTS):
+            for attempt in range(ATTEMPTS):
                 body = self._client.get_object(**self._at(key), **which)["Body"]
                 try:
                     return bytes(body.read())
                 except BotoCoreError:  # the connection broke in the middle: botocore leaves it
-                    if attempt == _ATTEMPTS - 1:
+                    if attempt == ATTEMPTS - 1:
                         raise
         raise AssertionError("not reached")
 
@@ -213,6 +211,8 @@ class S3Store:
                 with self._faults("look at", key):
                     self._require_bucket()
             return ObjectMissing(f"there is no {key} in the object store {self.uri}")
+        if error.operation_name == "GetObject" and _status(error) == 412:
+            return ObjectChanged(f"{key} in the object store {self.uri} has changed")
         if code in _FULL or _status(error) == 507:
             return StoreFull(f"{what}: no space left ({error})", hint="free some space, run again")
         if code in _REFUSED or _status(error) in (401, 403):
@@ -256,7 +256,7 @@ def _connect() -> Any:
     config = Config(
         connect_timeout=5,
         read_timeout=60,
-        retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
         max_pool_connections=16,
     )
     # a session of its own: boto3's default session is not safe to create from many threads
@@ -265,7 +265,3 @@ def _connect() -> Any:
 
 def _status(error: Any) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-
-
-def _etag(reply: dict[str, Any]) -> str:
-    return str(reply["ETag"]).strip('"')

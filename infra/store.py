@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlparse
 
 from infra.errors import OutsideError
 
 
-@dataclass(frozen=True)
-class ObjectInfo:
+class ObjectInfo(NamedTuple):  # a listing makes millions: four times as fast as a frozen dataclass
     """What a listing says of an object.
 
     Attributes:
@@ -69,6 +67,23 @@ class ObjectStore(Protocol):
 
     def get_file(self, key: str, path: Path) -> None:
         """Copy an object to a file, whole or not at all."""
+
+    def fetch(self, key: str, path: Path, *, version: str = "", version_id: str = "") -> str:
+        """Copy one version of an object to a file, whole or not at all.
+
+        Args:
+            key: Of the object.
+            path: The file.
+            version: As `info` and `list` say it. Empty: whatever is there.
+            version_id: What an earlier call returned: that very content is read, whatever was
+                written since. Stores that keep no versions pay no heed to it.
+
+        Returns:
+            The id by which this content can be read again, "" where the store keeps no versions.
+
+        Raises:
+            ObjectChanged: The object has another version, or got it meanwhile.
+        """
 
     def info(self, key: str) -> ObjectInfo | None:
         """Return what is known of an object, or None if there is none."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from components.common.layout import home, project_store, tracking_uri
 from components.common.project import Project, open_project
+from components.common.sources import open_source
 from infra.errors import OutsideError
-from infra.store import open_store
 from training_core.errors import ConfigurationError, EvertrainError
 
 _NEEDED = ("torch", "kfp", "kfp-kubernetes", "mlflow", "great-expectations", "boto3", "pyarrow")
@@ -72,8 +72,8 @@ def _task(project: Project) -> str:
 
 
 def _data(project: Project) -> str:
-    source = open_store(project.data_source)
-    count = sum(1 for _ in source.list())
+    source = open_source(project.data_source)
+    count = sum(1 for place in source.places for _ in place.list())
     if not count:
         raise ConfigurationError(f"no object below {source.uri}", hint="bring data, or use --data")
     return f"{count} objects below {source.uri}"

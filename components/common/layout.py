@@ -1,7 +1,8 @@
 """Where things lie in the object store, and where the home folder is.
 
 objects/<sha256>                 content: splits, predictions, package files
-snapshots/<digest>.json          one manifest per snapshot, immutable
+snapshots/<digest>.parquet       one manifest per snapshot, immutable
+snapshots/latest.json            which of them is the last
 runs/<run>/<step>.json           what each step did in a run; run.json and report.html beside
 keys/<run key>/<step>.json       the latest finished record of a step for this key
 keys/<run key>/finished.json     written when a run with this key has reached its decision
@@ -88,16 +89,22 @@ def fetch_object(store: ObjectStore, sha256: str, cache: Path, *, key: str = "")
     Raises:
         OutsideError: The content does not match.
     """
+    from components.common.cache import Cache
     from infra.errors import OutsideError
 
-    path = cache / sha256[:2] / sha256
-    if not path.exists():
-        store.get_file(key or object_key(sha256), path)
-        if sha256_of(path) != sha256:
-            path.unlink()
+    copies, where = Cache(cache), key or object_key(sha256)
+    copies.need([sha256])
+    if copies.has(sha256):
+        return copies.place(sha256)
+    temporary = copies.reading()
+    try:
+        store.get_file(where, temporary)
+        if sha256_of(temporary) != sha256:
             raise OutsideError(
-                f"{key or object_key(sha256)} in {store.uri} does not hold what was recorded "
+                f"{where} in {store.uri} does not hold what was recorded "
                 f"(expected sha256 {sha256[:12]}…)",
                 hint="it was changed or damaged since; start a new run to take a new snapshot",
             )
-    return path
+        return copies.add(sha256, temporary)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -38,10 +38,15 @@ class Project:
         self.overrides = overrides
 
     @property
-    def data_source(self) -> str:
-        """The data's URI, a relative folder made absolute."""
+    def data_source(self) -> str | list[str]:
+        """The data's URI or URIs, relative folders made absolute."""
         source = self.settings.data.source
-        return source if "://" in source else str((self.folder / source).resolve())
+        if isinstance(source, str):
+            return self._absolute(source)
+        return [self._absolute(uri) for uri in source]
+
+    def _absolute(self, uri: str) -> str:
+        return uri if "://" in uri else str((self.folder / uri).resolve())
 
     def task(self) -> Task:
         """Import and build the task.

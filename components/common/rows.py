@@ -9,27 +9,22 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from components.common.data_figures import DataObject
+from components.common.data_settings import RowRule
 from components.common.layout import fetch_object, put_object
+from components.common.local import fetch_snapshot
+from components.common.manifest import Manifest
 from components.common.records import StepContext
-from components.common.settings import ProjectSettings, RowRule
-from infra.store import ObjectStore, open_store
+from components.common.settings import ProjectSettings
+from infra.store import ObjectStore
 from training_core.errors import StoppedByGate
 
 PARTS = ("train", "validation", "holdout")
 
 
-def fetch_snapshot(context: StepContext, manifest: dict[str, Any]) -> list[tuple[DataObject, Path]]:
-    """Return local copies of a snapshot's objects, each checked against its hash."""
-    source = open_store(manifest["source"])
-    objects = [DataObject.model_validate(entry) for entry in manifest["objects"]]
-    return [(o, fetch_object(source, o.sha256, context.cache, key=o.key)) for o in objects]
-
-
-def read_snapshot(context: StepContext, manifest: dict[str, Any]) -> pd.DataFrame:
+def read_snapshot(context: StepContext, manifest: Manifest) -> pd.DataFrame:
     """Return all rows of a snapshot whose objects are known to share one schema."""
-    tables = [pq.read_table(path) for _, path in fetch_snapshot(context, manifest)]
-    frame: pd.DataFrame = pa.concat_tables(tables, promote_options="default").to_pandas()
+    tables = [pq.read_table(o.path) for o in fetch_snapshot(context, manifest)]
+    frame: pd.DataFrame = pa.concat_tables(tables, promote_options="permissive").to_pandas()
     return frame
 
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
-import os
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow.parquet as pq
-from pyarrow import ArrowException
+import numpy as np
+import pyarrow as pa
 
 from components.common.artifacts import write_json
-from components.common.data_figures import DataObject, SnapshotFigures
-from components.common.layout import digest_of, finished_key, sha256_of
+from components.common.data_figures import MOST_OBJECTS, DataObject, SnapshotFigures
+from components.common.layout import digest_of, finished_key
+from components.common.local import open_cache
+from components.common.manifest import keep_manifest, latest_manifest, objects_of
 from components.common.provenance import provenance
 from components.common.records import StepContext, current_run, step
+from components.common.sources import open_source
+from components.snapshot_data.taking import Taken, take_snapshot
 from infra.errors import ObjectMissing
-from infra.store import ObjectInfo, ObjectStore, open_store
-from training_core.errors import StoppedByGate
-
-LATEST = "snapshots/latest.json"
+from infra.store import ObjectStore
 
 
 class Outputs(NamedTuple):
@@ -37,23 +34,9 @@ def run(
     with step(
         "snapshot_data", project=project, store=store, overrides=overrides, data=data
     ) as context:
-        source = open_store(context.project.data_source)
-        objects = take_snapshot(
-            source,
-            pattern=context.project.settings.data.pattern,
-            newest=context.project.settings.data.newest,
-            known=_known(context),
-            cache=context.cache,
-        )
-        digest = digest_of([(o.key, o.sha256) for o in objects])
-        manifest = {
-            "format": "evertrain/snapshot/1",
-            "digest": digest,
-            "source": source.uri,
-            "objects": [o.model_dump(exclude={"new"}) for o in objects],
-        }
-        context.store.create(f"snapshots/{digest}.json", json.dumps(manifest).encode())
-        context.store.put(LATEST, json.dumps(manifest).encode())
+        taken = _take(context)
+        manifest = taken.manifest
+        digest = manifest.digest
         made_of = provenance(context.project)
         code = made_of.image_digest or made_of.code_digest
         run_key = digest_of([digest, code, made_of.config_digest])[:32]
@@ -65,112 +48,50 @@ def run(
         context.say(
             SnapshotFigures(
                 digest=digest,
-                source=source.uri,
-                rows=sum(o.rows for o in objects),
-                objects=objects,
+                source=manifest.source,
+                rows=manifest.rows,
+                object_count=manifest.object_count,
+                new_count=int(taken.new.sum()),
+                new_rows=taken.new_rows,
+                size=manifest.size,
+                objects=_shown_objects(taken),
                 decision="nothing_new" if finished_by else "train",
                 same_key_run=finished_by,
                 provenance=made_of,
             )
         )
-        write_json(snapshot, manifest)
+        write_json(
+            snapshot,
+            {
+                "digest": digest, "source": manifest.source,
+                "rows": manifest.rows, "objects": manifest.object_count,
+            },
+        )  # fmt: skip
         return Outputs(decision, digest, run_key)
 
 
-def take_snapshot(
-    source: ObjectStore,
-    *,
-    pattern: str,
-    newest: int,
-    known: dict[tuple[str, int, str], DataObject],
-    cache: Path,
-) -> list[DataObject]:
-    """List the source and hash whatever is not known by key, size and version.
+def _take(context: StepContext) -> Taken:
+    """Take the snapshot and keep its manifest."""
+    settings = context.project.settings.data
+    if settings.types:
+        from components.common.conversion import check_types
 
-    Args:
-        source: The data.
-        pattern: Of the object's name (its last part).
-        newest: Only the last N objects by key; 0: all.
-        known: Objects of the snapshot before, by key, size and version.
-        cache: Folder that receives what is read, under its hash.
-
-    Raises:
-        StoppedByGate: Nothing to read, no Parquet, the same content twice, or an object changed
-            while it was read.
-    """
-    listing = [
-        info
-        for info in source.list()
-        if fnmatch.fnmatch(info.key.rpartition("/")[2], pattern)
-        and not any(part.startswith(".") for part in info.key.split("/"))
-    ]
-    if not listing:
-        raise StoppedByGate(
-            f"there is nothing to read: no object below {source.uri} matches {pattern!r}",
-            hint="check data.source and data.pattern in evertrain.yaml, or --data",
-        )
-    listing = listing[-newest:] if newest else listing
-
-    def describe(info: ObjectInfo) -> DataObject:
-        seen = known.get((info.key, info.size, info.version))
-        return seen.model_copy(update={"new": False}) if seen else _read(source, info, cache)
-
-    with ThreadPoolExecutor(8) as pool:
-        objects = list(pool.map(describe, listing))
-    by_content: dict[str, str] = {}
-    for o in objects:
-        if o.sha256 in by_content:
-            raise StoppedByGate(
-                f"{o.key} has the very content of {by_content[o.sha256]}: its rows would count "
-                "twice",
-                hint="remove one of the two",
-            )
-        by_content[o.sha256] = o.key
-    return objects
+        check_types(settings)
+    source, cache = open_source(context.project.data_source), open_cache(context)
+    before = latest_manifest(context.store, source.given)
+    taken = take_snapshot(source, settings=settings, before=before, cache=cache)
+    keep_manifest(context.store, taken.manifest, before)
+    cache.make_room()
+    return taken
 
 
-def _read(source: ObjectStore, info: ObjectInfo, cache: Path) -> DataObject:
-    """Fetch an object into the cache, hash it and count its rows."""
-    temporary = cache / f"reading-{os.getpid()}-{digest_of(info.key)[:16]}"
-    try:
-        try:
-            source.get_file(info.key, temporary)
-            now = source.info(info.key)
-        except ObjectMissing:
-            now = None
-        if now is None or (now.size, now.version) != (info.size, info.version):
-            raise StoppedByGate(
-                f"{info.key} in {source.uri} changed while it was read",
-                hint="wait until whoever writes it is done, then run the same command again",
-            )
-        try:
-            rows = pq.ParquetFile(temporary).metadata.num_rows
-        except (ArrowException, OSError) as error:
-            raise StoppedByGate(
-                f"{info.key} in {source.uri} is no readable Parquet file ({info.size} bytes): "
-                f"{str(error).splitlines()[0]}",
-                hint="it may be cut off or of another format; write it again or remove it",
-            ) from error
-        sha256 = sha256_of(temporary)
-        target = cache / sha256[:2] / sha256
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return DataObject(
-        key=info.key, size=info.size, version=info.version, sha256=sha256, rows=rows, new=True
-    )
-
-
-def _known(context: StepContext) -> dict[tuple[str, int, str], DataObject]:
-    try:
-        manifest = json.loads(context.store.get(LATEST))
-    except (ObjectMissing, ValueError):
-        return {}
-    if manifest.get("source") != open_store(context.project.data_source).uri:
-        return {}
-    objects = [DataObject.model_validate(entry) for entry in manifest["objects"]]
-    return {(o.key, o.size, o.version): o for o in objects}
+def _shown_objects(taken: Taken) -> list[DataObject]:
+    """Some objects for the report, in key order: the last of the new ones, then the last others."""
+    new, others = np.flatnonzero(taken.new), np.flatnonzero(~taken.new)
+    new = new[-MOST_OBJECTS:]
+    chosen = np.sort(np.concatenate([new, others[len(others) - (MOST_OBJECTS - len(new)) :]]))
+    table = taken.manifest.table.take(pa.array(chosen))
+    return list(objects_of(table.append_column("new", pa.array(taken.new[chosen]))))
 
 
 def _finished_by(store: ObjectStore, run_key: str) -> str:

@@ -9,10 +9,12 @@ import pandas as pd
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.data_figures import Part, SplitFigures
+from components.common.data_settings import SplitSettings
 from components.common.layout import digest_of
+from components.common.manifest import read_manifest
 from components.common.records import step
 from components.common.rows import PARTS, broken_rules, read_snapshot, times_of, write_frame
-from components.common.settings import ProjectSettings, SplitSettings
+from components.common.settings import ProjectSettings
 from training_core.errors import StoppedByGate
 
 
@@ -31,7 +33,8 @@ def run(
     ) as context:
         settings = context.project.settings
         task = context.project.task()
-        rows = read_snapshot(context, read_json(validated))
+        manifest = read_manifest(context.store, read_json(validated)["digest"])
+        rows = read_snapshot(context, manifest)
         rows = rows[broken_rules(rows, settings.validation.row_rules) == ""]
         labelled = rows[~np.isnan(task.target(rows))].reset_index(drop=True)
         if labelled.empty:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from components.common.artifacts import MetricsArtifact, log_metrics, write_json
 from components.common.champion import PromotionLog
-from components.common.data_figures import DataObject, Expectation, ValidateFigures
+from components.common.data_figures import Expectation, ValidateFigures
+from components.common.local import fetch_snapshot, refuse_mixed_schemas
+from components.common.manifest import read_manifest
 from components.common.records import StepContext, step
-from components.common.rows import broken_rules, fetch_snapshot, read_snapshot, write_frame
+from components.common.rows import broken_rules, read_snapshot, write_frame
 from components.validate_data.expectations import data_docs_page, validate
 from components.validate_data.profile import drift_between, find_leaks, profile_of
 from infra.errors import ObjectMissing
@@ -41,7 +42,7 @@ def run(
         "validate_data", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
         settings = context.project.settings
-        manifest = json.loads(context.store.get(f"snapshots/{data_digest}.json"))
+        manifest = read_manifest(context.store, data_digest)
         refuse_mixed_schemas(fetch_snapshot(context, manifest))
         rows = read_snapshot(context, manifest)
         results = validate(rows, context.project.folder / settings.validation.suite)
@@ -88,32 +89,7 @@ def run(
                 hint="find out whether it is known at prediction time; if it truly is, raise "
                 "validation.leak_auc",
             )
-        write_json(validated, manifest)
-
-
-def refuse_mixed_schemas(objects: list[tuple[DataObject, Path]]) -> None:
-    """Stop where one object has other columns or types than most; name it and them.
-
-    Raises:
-        StoppedByGate: An object differs.
-    """
-    schemas = {o.key: {f.name: str(f.type) for f in pq.read_schema(path)} for o, path in objects}
-    usual_names = Counter(json.dumps(s, sort_keys=True) for s in schemas.values())
-    usual: dict[str, str] = json.loads(usual_names.most_common(1)[0][0])
-    for key, schema in schemas.items():
-        words = [f"lacks column {name!r}" for name in usual if name not in schema]
-        words += [f"has an extra column {name!r}" for name in schema if name not in usual]
-        words += [
-            f"has {name!r} as {schema[name]}, not {usual[name]}"
-            for name in usual
-            if name in schema and schema[name] != usual[name] and "null" not in schema[name]
-        ]
-        if words:
-            raise StoppedByGate(
-                f"{key} differs from the other objects: it {', '.join(words[:4])}",
-                hint="a renamed column shows as one missing and one extra; write the object again "
-                "with the usual columns",
-            )
+        write_json(validated, {"digest": data_digest})
 
 
 def refuse_failures(results: list[Expectation]) -> None:
