@@ -7,13 +7,12 @@ itself, would compare text with numbers by reading the text as numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
 
-Family = Literal["number", "text", "time", "boolean", "other"]
+from components.common.column_types import family_of, family_of_values
 
-_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
-            "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BIGNUM")  # fmt: skip
 _WORDS = {"number": "a number", "text": "text", "time": "a time", "boolean": "true or false"}
 
 # By a part of the expectation's type: the first that fits.
@@ -56,20 +55,6 @@ def columns_named(arguments: Mapping[str, Any]) -> list[str]:
     return [*one, *arguments.get("column_list", [])]
 
 
-def family_of(type_: str) -> Family:
-    """Sort a DuckDB type by what its values can be compared with."""
-    if type_.endswith("]"):  # a list
-        return "other"
-    name = type_.split("(")[0]
-    if name in _NUMBERS:
-        return "number"
-    if name in ("VARCHAR", "ENUM", "UUID"):
-        return "text"
-    if name.startswith(("TIMESTAMP", "DATE", "TIME")):
-        return "time"
-    return "boolean" if name == "BOOLEAN" else "other"
-
-
 def _wanted(kind: str, arguments: Mapping[str, Any]) -> list[str]:
     """Return the families that fit; none where any does."""
     if kind == "expect_multicolumn_sum_to_equal" or any(part in kind for part in _OF_NUMBERS):
@@ -84,14 +69,15 @@ def _wanted(kind: str, arguments: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _families_of(values: list[Any], *, text: list[str]) -> list[str]:
+def _families_of(values: Sequence[Any], *, text: list[str]) -> list[str]:
     """Return what a column may be whose values are compared with these."""
     if not values:
         return []
-    if all(isinstance(value, str) for value in values):
+    family = family_of_values(values)
+    if family == "text":
         return text
-    if all(isinstance(value, bool) for value in values):
-        return ["boolean"]
-    if all(isinstance(value, (int, float)) for value in values):
-        return ["number"]
-    return ["time"] if not any(isinstance(value, (str, int, float)) for value in values) else []
+    if family == "number" and set(values) <= {0, 1}:
+        return ["number", "boolean"]  # 0 and 1 are what JSON of older tools has for booleans
+    if all(isinstance(value, date) for value in values):  # given as a parameter
+        return ["time"]
+    return [] if family == "other" else [family]

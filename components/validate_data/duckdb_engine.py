@@ -64,6 +64,8 @@ def canonical_type(connection: duckdb.DuckDBPyConnection, name: str) -> str | No
 class DuckDBExecutionEngine(SqlAlchemyExecutionEngine):  # type: ignore[misc]
     """Runs GX's queries on one connection, and orders them so that most share a scan."""
 
+    _connection: sqlalchemy.Connection | None
+
     def __init__(self, connection: duckdb.DuckDBPyConnection, **settings: Any) -> None:
         super().__init__(
             engine=sqlalchemy.create_engine(
@@ -112,11 +114,12 @@ class DuckDBExecutionEngine(SqlAlchemyExecutionEngine):  # type: ignore[misc]
         known = {} if metrics is None else metrics
         turns = [self._turn(metric) for metric in ready]
         chosen = [m for m, turn in zip(ready, turns, strict=True) if turn == min(turns)]
-        without = {m.id: [] for m in chosen if _count_of(m, known) == 0}
+        without: dict[Any, Any] = {m.id: [] for m in chosen if _count_of(m, known) == 0}
         rest = {m for m in chosen if m.id not in without}
         if not rest:
             return without
-        return without | super().resolve_metrics(rest, known, runtime_configuration)
+        resolved: dict[Any, Any] = super().resolve_metrics(rest, known, runtime_configuration)
+        return without | resolved
 
     def _turn(self, metric: Any) -> int:
         if metric.metric_name.endswith(tuple(_COUNT_OF)):
@@ -144,11 +147,11 @@ class DuckDBDatasource(SQLDatasource):  # type: ignore[misc]
     type: Literal["duckdb"] = "duckdb"
 
     @property
-    def execution_engine_type(self) -> type[DuckDBExecutionEngine]:
+    def execution_engine_type(self) -> Any:
         return DuckDBExecutionEngine
 
-    def get_engine(self) -> sqlalchemy.Engine:
-        return self._execution_engine.engine
+    def get_engine(self) -> Any:
+        return self.get_execution_engine().engine
 
     def get_execution_engine(self) -> DuckDBExecutionEngine:
         engine: DuckDBExecutionEngine = self._execution_engine

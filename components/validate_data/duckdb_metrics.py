@@ -216,7 +216,8 @@ def _values_of(
 ) -> list[Any]:
     """Return the values of ranks that lie within a bracket, None for others; no bracket: of all."""
     value = source.c.value
-    within: Any = sa.or_(*(value.between(low, high) for low, high in brackets), not brackets)
+    everything = sa.false() if brackets else sa.true()
+    within = sa.or_(everything, *(value.between(low, high) for low, high in brackets))
     below = sum((sa.cast(value > high, sa.Integer) for _, high in brackets), sa.literal(0))
     groups = (
         sa.select(
