@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import duckdb
+
 from components.common.layout import put_object
 from components.common.project import open_project
-from components.split_data.step import divide, seen_by_training
+from components.common.tables import LocalObject, add_view, open_tables
+from components.split_data.parts import write_parts
+from components.split_data.sides import divide, seen_by_training
 from infra.folder import FolderStore
 from tests.small_project.make_data import month
 
@@ -15,15 +19,21 @@ from tests.small_project.make_data import month
 def write_splits(project: Path) -> Path:
     """Divide the first month, put the parts into the project's store; return their manifest."""
     opened = open_project(project)
-    store, rows = FolderStore(project / ".evertrain" / "store"), month(1)
-    sides = divide(rows, opened.settings)
-    parts, pieces = {}, {}
-    for name in ("train", "validation", "holdout"):
-        file = project / f"{name}.parquet"
-        pieces[name] = rows[sides == name]
-        pieces[name].to_parquet(file, index=False)
-        parts[name] = {"sha256": put_object(store, file), "rows": len(pieces[name])}
+    settings, task = opened.settings, opened.task()
+    file, rows = project / "rows.parquet", month(1)
+    rows.to_parquet(file, index=False)
+    with open_tables(settings.data, readable=[project], scratch=project / "scratch") as connection:
+        keep_all(connection, [LocalObject("rows", file, len(rows))])
+        division = divide(connection, settings=settings, label=task.label, target=task.target)
+        files = write_parts(connection, division, settings=settings, folder=project)
+    store = FolderStore(project / ".evertrain" / "store")
+    parts = {n: {"sha256": put_object(store, f.path), "rows": f.rows} for n, f in files.items()}
     manifest = project / "splits.json"
-    seen = seen_by_training(pieces, opened.settings)
+    seen = seen_by_training(division.parts, settings)
     manifest.write_text(json.dumps({"parts": parts, "seen": seen}))
     return manifest
+
+
+def keep_all(connection: duckdb.DuckDBPyConnection, objects: list[LocalObject]) -> None:
+    """Make the views `kept` and `located_kept` of all rows, as row rules do that none breaks."""
+    add_view(connection, "kept", objects)

@@ -1,0 +1,174 @@
+"""Proof that the parts are apart: queries over the parts as they were written, and their answers.
+
+Whoever doubts one runs its query again: `train`, `validation` and `holdout` are the three Parquet
+files of the splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+import duckdb
+
+from components.common.data_figures import Part, Proof
+from components.common.hashing import alike
+from components.common.rows import PARTS
+from components.common.settings import ProjectSettings
+from components.common.tables import columns_of, quoted
+from components.common.targets import TARGETS
+from components.common.values import utc
+from training_core.errors import StoppedByGate
+
+PAIRS = (("train", "validation"), ("train", "holdout"), ("validation", "holdout"))
+# Of a class's share, before its rows are no longer divided by chance: 1 run in 300,000 by luck,
+# twelve comparisons a run.
+_STANDARD_ERRORS = 5.0
+
+
+def prove_apart(
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    settings: ProjectSettings,
+    parts: dict[str, Part],
+    label: str,
+) -> list[Proof]:
+    """Prove that the parts share no row, and what else their rule promises.
+
+    By time: that each part ends before the next begins; by group: that they share no group;
+    stratified: that each class has its share of each part. How many rows of a later part have a
+    near-duplicate in an earlier one is told and stops nothing.
+
+    Args:
+        connection: With the views `train`, `validation` and `holdout`, and the table `targets`.
+        settings: Of the project.
+        parts: How many rows each has.
+        label: Its column.
+
+    Raises:
+        StoppedByGate: Two parts overlap, are not in order, or a class is out of its share.
+    """
+    split, key = settings.split, settings.data.row_key
+    proof = [_no_shared(connection, pair, key, "row") for pair in PAIRS]
+    if split.by == "group":
+        proof += [_no_shared(connection, pair, split.group, "group") for pair in PAIRS]
+    if split.by == "time":
+        assert settings.data.time_column is not None
+        proof += [_in_order(connection, pair, settings.data.time_column) for pair in PAIRS]
+    if split.by == "stratified":
+        proof += [_class_shares(connection, part, settings, label) for part in PARTS[1:]]
+    beside = {*key, label, settings.data.time_column}
+    return proof + [_near_duplicates(connection, pair, beside, parts) for pair in PAIRS]
+
+
+def _no_shared(
+    connection: duckdb.DuckDBPyConnection, pair: tuple[str, str], names: Sequence[str], what: str
+) -> Proof:
+    """No row, or no group, is in both parts."""
+    earlier, later = pair
+    same = " AND ".join(
+        f"{earlier}.{quoted(n)} IS NOT DISTINCT FROM {later}.{quoted(n)}" for n in names
+    )
+    shared = f"FROM {later} WHERE EXISTS (SELECT 1 FROM {earlier} WHERE {same})"
+    query = f"SELECT count(*) {shared}"
+    count = _one(connection, query)[0]
+    if count:
+        columns = ", ".join(map(quoted, names))
+        first = _one(connection, f"SELECT {columns} {shared} ORDER BY {columns} LIMIT 1")
+        named = ", ".join(f"{name} {value}" for name, value in zip(names, first, strict=True))
+        raise StoppedByGate(
+            f"{count} rows are in {earlier} and in {later}, the first with {named}"
+            if what == "row"
+            else f"{count} rows of {later} are of groups that are in {earlier}, the first with "
+            f"{named}",
+            hint=f"is {list(names)} (data.row_key) really unique? are rows there twice?"
+            if what == "row"
+            else "a group was divided: this is a bug in split_data",
+        )
+    return Proof(
+        claim=f"no {what} of {earlier} is in {later} (by {', '.join(names)})",
+        query=query,
+        answer=f"{count} shared",
+    )
+
+
+def _in_order(
+    connection: duckdb.DuckDBPyConnection, pair: tuple[str, str], time_column: str
+) -> Proof:
+    """The earlier part ends before the later one begins."""
+    earlier, later = pair
+    time = utc(time_column, columns_of(connection, earlier))
+    query = (
+        f"SELECT e.last < l.first, strftime(e.last, '%Y-%m-%d %H:%M:%S'), "
+        f"strftime(l.first, '%Y-%m-%d %H:%M:%S') FROM (SELECT max({time}) AS last FROM {earlier}) "
+        f"AS e, (SELECT min({time}) AS first FROM {later}) AS l"
+    )
+    apart, last, first = _one(connection, query)
+    if not apart:
+        raise StoppedByGate(
+            f"{earlier} ends at {last} UTC, after {later} begins at {first} UTC",
+            hint="the parts were mixed up: this is a bug in split_data",
+        )
+    return Proof(
+        claim=f"{earlier} ends before {later} begins ({last[:-3]} UTC)",
+        query=query,
+        answer=f"{last} UTC, then {first} UTC",
+    )
+
+
+def _class_shares(
+    connection: duckdb.DuckDBPyConnection, part: str, settings: ProjectSettings, label: str
+) -> Proof:
+    """Each class has its share of the part, as far as chance allows."""
+    asked = settings.split.holdout if part == "holdout" else settings.split.validation
+    everything = " UNION ALL ".join(
+        f"SELECT {quoted(label)} AS value, '{name}' AS part FROM {name}" for name in PARTS
+    )
+    query = (
+        f"SELECT target, count(*) FILTER (part = '{part}'), count(*) FROM ({everything}) AS rows "
+        f"JOIN {TARGETS} ON rows.value IS NOT DISTINCT FROM {TARGETS}.value GROUP BY 1 ORDER BY 1"
+    )
+    shares = []
+    for target, inside, rows in connection.execute(query).fetchall():
+        share = inside / rows
+        if abs(share - asked) > _STANDARD_ERRORS * sqrt(asked * (1 - asked) / rows):
+            raise StoppedByGate(
+                f"{part} has {share:.1%} of the {rows} rows of class {target:g}, not {asked:.1%}: "
+                "further off than chance explains",
+                hint=f"{settings.data.row_key} (data.row_key) puts many rows at one place: name "
+                "columns that tell rows apart, or use split.by: group",
+            )
+        shares.append(f"{share:.2%} of class {target:g}")
+    return Proof(
+        claim=f"{part} has {asked:.0%} of each class, but for chance",
+        query=query,
+        answer=", ".join(shares),
+    )
+
+
+def _near_duplicates(
+    connection: duckdb.DuckDBPyConnection,
+    pair: tuple[str, str],
+    beside: set[str | None],
+    parts: dict[str, Part],
+) -> Proof:
+    """How many rows of the later part equal one of the earlier but for key, time and label."""
+    earlier, later = pair
+    columns = columns_of(connection, earlier)
+    content = [name for name in columns if name not in beside]
+    claim = f"rows of {later} that a row of {earlier} equals but for key, time and label"
+    if not content:
+        return Proof(claim=claim, query="", answer="there are no other columns")
+    hashed = alike(content, columns)
+    query = f"SELECT count(*) FROM {later} WHERE {hashed} IN (SELECT {hashed} FROM {earlier})"
+    count = _one(connection, query)[0]
+    return Proof(
+        claim=claim, query=query, answer=f"{count} ({count / max(1, parts[later].rows):.2%})"
+    )
+
+
+def _one(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+    answer = connection.execute(query).fetchone()
+    assert answer is not None
+    return answer
