@@ -85,9 +85,23 @@ def percent(share: float) -> str:
     if not math.isfinite(share):
         return UNKNOWN
     value = 100 * share
+    if 0 < abs(value) < 0.005:  # a few of millions are not none
+        return f"{number(value, 1)} %"
     return fixed(value, 0 if value == 0 or abs(value) >= 99.95 else 1 if abs(value) >= 1 else 2) + (
         " %"
     )
+
+
+def share(part: int, whole: int) -> str:
+    """A part of so many as a percentage; nothing where there is no whole."""
+    return percent(part / whole) if whole else ""
+
+
+def measured(value: float | None, decimals: int = 3) -> str:
+    """The number; a dash where nothing was measured. Tiny ones are never shown as zero."""
+    if value is None:
+        return "–"
+    return number(value, 2) if 0 < abs(value) < 0.5 * 10**-decimals else fixed(value, decimals)
 
 
 def seconds(value: float) -> str:

@@ -1,0 +1,77 @@
+"""What the templates of the data need: the same section stands in the report and alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from components.common.data_figures import (
+    ColumnDrift,
+    Drift,
+    SnapshotFigures,
+    ValidateFigures,
+)
+from components.common.records import StepRecord
+from components.common.run_record import RunRecord
+from components.report_run import data_pictures, data_words
+from components.report_run.seen import Seen, absences
+from components.report_run.verdicts import judge
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A reference with its pictures."""
+
+    name: str  # in ids
+    drift: Drift
+    bars: Markup
+    cards: list[tuple[ColumnDrift, Markup]]  # of the columns that moved
+
+
+def data_section(
+    run: RunRecord, records: dict[str, StepRecord], seen: Seen, *, most: int
+) -> dict[str, Any]:
+    """Return what `template_data.html` and `template_split.html` need.
+
+    Args:
+        run: The composed run.
+        records: What the steps left.
+        seen: Their figures.
+        most: Rows of a long table.
+    """
+    absent = absences(seen, run, records)
+    return {
+        "run": run,
+        "records": records,
+        "seen": seen,
+        "absent": absent,
+        "judgement": judge(records, seen, absent),
+        "comparisons": comparisons(seen.validate_data),
+        "budget": quarantine_budget(seen.snapshot_data),
+        "said": data_words,
+        "spark": data_pictures.spark,
+        "level_words": data_pictures.WORDS,
+        "most": most,
+    }
+
+
+def comparisons(seen: ValidateFigures | None) -> list[Comparison]:
+    """The references, the first with its pictures in full."""
+    made = []
+    for index, drift in enumerate(seen.drift if seen else []):
+        name = f"drift-{index}"
+        drawn = [
+            (column, data_pictures.column_card(column, f"{name}-column-{i}"))
+            for i, column in enumerate(data_words.moved(drift)[: data_pictures.MOST_CARDS])
+        ]
+        made.append(Comparison(name, drift, data_pictures.drift_bars(drift, name), drawn))
+    return made
+
+
+def quarantine_budget(snapshot: SnapshotFigures | None) -> float | None:
+    """The share of rows that may be set aside, as the run was configured."""
+    section = snapshot.provenance.config.get("validation") if snapshot else None
+    budget = section.get("quarantine_budget") if isinstance(section, dict) else None
+    return float(budget) if isinstance(budget, (int, float)) else None
