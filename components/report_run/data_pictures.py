@@ -10,13 +10,14 @@ from markupsafe import Markup
 
 from components.common.data_figures import Bars, ColumnDrift, Drift
 from components.report_run import data_words
-from components.report_run.formats import fixed, percent, short
+from components.report_run.formats import measured, percent, short
 from components.report_run.svg import WIDE, Scale, line, path, picture, tag, text
 
 CARD = 328  # pixels: a phone, or half a desktop's column
 MOST_ROWS = 12  # of bars; the table holds the rest
 MOST_CARDS = 6
 MOST_BINS = 24  # of a small histogram; neighbours are put together
+MOST_IN_CELL = 20
 MOST_CATEGORIES = 7
 CUT = 1.0  # of the population stability index: beyond it, bars are all as long
 TALL = 20  # units of a sparkline: whole numbers keep its path short
@@ -26,7 +27,7 @@ SHAPES = {"steady": "pass", "warn": "warn", "block": "fail"}  # symbols of the p
 
 def drift_bars(seen: Drift, name: str) -> Markup:
     """The columns that moved furthest, each with its own threshold."""
-    rows = seen.columns[:MOST_ROWS]
+    rows = [c for c in seen.columns if c.psi is not None][:MOST_ROWS]
     if not rows:
         return Markup("")
     reach = [_finite(value) for c in rows for value in (c.psi, (c.threshold or 0.0) * 1.3)]
@@ -56,13 +57,11 @@ def drift_bars(seen: Drift, name: str) -> Markup:
 
 def _bar(row: ColumnDrift, across: Scale, y: float, *, height: float) -> Markup:
     """A bar from zero, and a mark at the column's own threshold."""
-    parts = []
-    if row.psi is not None:
-        size = across(_finite(row.psi, beyond=CUT)) - across.start
-        kind = f"bar level-{row.level}"
-        parts.append(
-            tag("rect", x=across.start, y=y, width=max(size, 1.0), height=height, rx=2, class_=kind)
-        )
+    size = across(_finite(row.psi, beyond=CUT)) - across.start
+    kind = f"bar level-{row.level}"
+    parts = [
+        tag("rect", x=across.start, y=y, width=max(size, 1.0), height=height, rx=2, class_=kind)
+    ]
     if row.threshold is not None and math.isfinite(row.threshold):
         x = across(row.threshold)
         parts.append(line(x, y - 3, x, y + height + 3, "limit"))
@@ -73,7 +72,7 @@ def _level(row: ColumnDrift, *, x: float, y: float) -> Markup:
     """The level as a shape, the index as a number, the level as a word."""
     shape = SHAPES[row.level]
     symbol = tag("use", href=f"#s-{shape}", x=x, y=y - 11, width=13, height=13)
-    amount = "not measured" if row.psi is None else f"{fixed(row.psi, 3)} {WORDS[row.level]}"
+    amount = f"{measured(row.psi)} {WORDS[row.level]}"
     words = text(x + 19, y, amount, kind="value")
     return Markup("").join([tag("g", symbol, class_=f"is-{shape}"), words])
 
@@ -99,15 +98,17 @@ def column_card(seen: ColumnDrift, name: str) -> Markup:
 
 
 def _histogram(bars: Bars) -> tuple[Markup, float]:
-    left, right, top, bottom = 44.0, CARD - 4.0, 12.0, 104.0
+    left, right, top, bottom = 52.0, CARD - 4.0, 12.0, 104.0
     most = max(bars.now + bars.before + [1e-9])
     up, across = Scale(0, most, bottom, top), Scale(0, len(bars.labels), left, right)
     parts = [line(left, top, right, top, "grid")]
     parts.append(text(left - 8, top + 4, percent(most), anchor="end", kind="tick"))
-    for i, share in enumerate(bars.now):
-        x = across(i)
-        box = {"x": x + 0.5, "y": up(share), "height": bottom - up(share)}
-        parts.append(tag("rect", **box, width=max(across(i + 1) - x - 1, 0.5), class_="now"))
+    wide = (right - left) / len(bars.labels)
+    boxes = [
+        f"M{across(i) + 0.5:.1f} {bottom:.0f}V{up(share):.1f}h{wide - 1:.1f}V{bottom:.0f}z"
+        for i, share in enumerate(bars.now)
+    ]
+    parts.append(tag("path", d="".join(boxes), class_="now"))
     if bars.before:
         steps = [(across(i + d), up(share)) for i, share in enumerate(bars.before) for d in (0, 1)]
         parts.append(path([(left, bottom), *steps, (right, bottom)], "before"))
@@ -161,7 +162,7 @@ def _shares(bars: Bars) -> str:
 def spark(bars: Bars, kind: str) -> Markup:
     """A histogram in a table's cell; the numbers beside it speak, so it is silent itself."""
     apart = kind not in ("number", "time")
-    bars = most_frequent(bars) if apart else together(bars, MOST_BINS)
+    bars = most_frequent(bars) if apart else together(bars, MOST_IN_CELL)
     if not bars.labels:
         return Markup("–")
     most = max(bars.now + bars.before + [1e-9])
@@ -171,7 +172,9 @@ def spark(bars: Bars, kind: str) -> Markup:
     if bars.before:
         were = [TALL - round(TALL * share / most) for share in bars.before]
         outline = "".join(f"V{y}h1" if y != last else "h1" for last, y in pairwise([TALL, *were]))
-        parts.append(tag("path", d=f"M0 {TALL}{outline}V{TALL}", class_="before"))
+        ticks = "".join(f"M{i} {y}h.8" for i, y in enumerate(were))
+        d = ticks if apart else f"M0 {TALL}{outline}V{TALL}"
+        parts.append(tag("path", d=d, class_="before"))
     return tag(
         "svg",
         *parts,
@@ -187,7 +190,8 @@ def together(bars: Bars, most: int) -> Bars:
     bars = _sound(bars)
     if len(bars.labels) <= most:
         return bars
-    edges = [round(i * len(bars.labels) / most) for i in range(most + 1)]
+    each = math.ceil(len(bars.labels) / most)  # the same for all, lest some stand out
+    edges = [*range(0, len(bars.labels), each), len(bars.labels)]
     spans = list(pairwise(edges))
     return Bars(
         labels=[

@@ -15,7 +15,7 @@ from components.report_run.formats import (
     count,
     fixed,
     instant,
-    number,
+    measured,
     percent,
     plain,
     plural,
@@ -109,8 +109,12 @@ def drifted(seen: Drift) -> str:
     far = moved(seen)
     compared = f"{plural(seen.rows_now, 'row')} against {plural(seen.rows_before, 'row')} of "
     text = compared + short(seen.reference, 160) + ": "
+    unknown = [c for c in seen.columns if c.psi is None and c.level == "steady"]
+    if not far and unknown:
+        steady = len(seen.columns) - len(unknown)
+        return text + f"{plural(steady, 'column')} steady, {count(len(unknown))} not measured."
     if not far:
-        return text + f"all {plural(len(seen.columns), 'column')} are steady."
+        return text + f"no column of {count(len(seen.columns))} moved."
     blocking = sum(c.level == "block" for c in far)
     text += f"{count(len(far))} of {plural(len(seen.columns), 'column')} moved"
     text += f", {count(blocking)} of them so far that it blocks" if blocking else ""
@@ -153,7 +157,7 @@ def column_changed(seen: ColumnDrift) -> str:
     """What a column is now and was before, in words."""
     what = "mean" if seen.kind == "number" else "mostly"
     text = f"{what} {short(seen.now, 40) or 'unknown'}, was {short(seen.before, 40) or 'unknown'}"
-    parts = [text]
+    parts = [text] if seen.now or seen.before else []
     if seen.null_now != seen.null_before:
         parts.append(f"nulls {percent(seen.null_now)}, were {percent(seen.null_before)}")
     for word, values in (("new", seen.new_categories), ("gone", seen.vanished_categories)):
@@ -166,8 +170,8 @@ def distance(seen: ColumnDrift) -> str:
     """The population stability index beside its threshold."""
     if seen.psi is None:
         return "PSI not measured"
-    text = f"PSI {number(seen.psi)}"
-    return text + (f", threshold {number(seen.threshold)}" if seen.threshold is not None else "")
+    text = f"PSI {measured(seen.psi)}"
+    return text + (f", threshold {measured(seen.threshold)}" if seen.threshold is not None else "")
 
 
 def extent(seen: ColumnFigures) -> str:

@@ -15,7 +15,7 @@ from components.report_run.svg import tiny_bar
 HERE = Path(__file__).parent
 LARGEST = 300_000  # bytes: what a mail or a chat still takes, and opens at once
 # Rows of a long table, fewer where names and values are so long that the page would be too large.
-ROWS = (200, 80, 30, 10)
+ROWS = (200, 120, 60, 30, 10)
 FILTERS = (
     "count",
     "decimals",

@@ -141,7 +141,20 @@ def findings(*, broken: bool, first: bool) -> list[d.Finding]:
         limit=0.05,
         message="7.1 % of the labels are in confident doubt",
     )
-    return [leak] * broken + [noise if first else new]
+    far = [
+        d.Finding(
+            check="drift",
+            column=c.column,
+            level="block" if c.level == "block" else "warn",
+            measured=c.psi,
+            limit=c.threshold,
+            message=f"{c.column} is {c.psi:.3f} from {CHAMPION}, threshold {c.threshold:.3f}",
+        )
+        for c in drift(CHAMPION, broken=broken).columns
+        if c.level != "steady"
+    ]
+    found = [leak] * broken + ([noise] if first else [new, *far])
+    return sorted(found, key=lambda finding: finding.level)
 
 
 def drift(
