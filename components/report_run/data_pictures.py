@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from components.common.data_figures import Bars, ColumnDrift, Drift
 from components.report_run import data_words
-from components.report_run.formats import measured, percent, short
+from components.report_run.formats import fixed, percent, sentence, short
 from components.report_run.svg import WIDE, Scale, line, path, picture, tag, text
 
 CARD = 328  # pixels: a phone, or half a desktop's column
@@ -19,6 +19,7 @@ MOST_CARDS = 6
 MOST_BINS = 24  # of a small histogram; neighbours are put together
 MOST_IN_CELL = 20
 MOST_CATEGORIES = 7
+LEAST = 0.001  # of the index that is written out beside a bar
 CUT = 1.0  # of the population stability index: beyond it, bars are all as long
 TALL = 20  # units of a sparkline: whole numbers keep its path short
 WORDS = {"steady": "steady", "warn": "warns", "block": "blocks"}
@@ -72,7 +73,8 @@ def _level(row: ColumnDrift, *, x: float, y: float) -> Markup:
     """The level as a shape, the index as a number, the level as a word."""
     shape = SHAPES[row.level]
     symbol = tag("use", href=f"#s-{shape}", x=x, y=y - 11, width=13, height=13)
-    amount = f"{measured(row.psi)} {WORDS[row.level]}"
+    amount = fixed(row.psi or 0.0, 3) if (row.psi or 0.0) >= LEAST else f"below {LEAST}"
+    amount += f" {WORDS[row.level]}"
     words = text(x + 19, y, amount, kind="value")
     return Markup("").join([tag("g", symbol, class_=f"is-{shape}"), words])
 
@@ -145,13 +147,13 @@ def _highest(bars: Bars) -> str:
         if shares:
             i = shares.index(max(shares))
             parts.append(f"{word} most rows are in {bars.labels[i]} ({percent(shares[i])})")
-    return data_words.sentence("; ".join(parts))
+    return sentence("; ".join(parts))
 
 
 def _shares(bars: Bars) -> str:
     """Every category with its share."""
     before: Sequence[float | None] = bars.before or [None] * len(bars.now)
-    return data_words.sentence(
+    return sentence(
         "; ".join(
             f"{label} {percent(now)}" + (f", was {percent(was)}" if was is not None else "")
             for label, now, was in zip(bars.labels, bars.now, before, strict=True)

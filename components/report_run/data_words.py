@@ -49,6 +49,8 @@ def came(seen: SnapshotFigures) -> str:
     text = f"{held} ({size(seen.size)}); "
     if not seen.new_count:
         return text + "no object is new."
+    if seen.new_count == seen.object_count:
+        return text + ("it is new." if seen.new_count == 1 else "all of them are new.")
     are = "is" if seen.new_count == 1 else "are"
     new = plural(seen.new_count, "object")
     return text + f"{new} {are} new since the snapshot before, with {plural(seen.new_rows, 'row')}."
@@ -58,15 +60,15 @@ def found(seen: ValidateFigures) -> str:
     """How many findings there are, and what they do."""
     if not seen.findings:
         return "The checks found nothing."
+    every = len(seen.findings)
     blocking = sum(f.level == "block" for f in seen.findings)
-    return sentence(f"{plural(len(seen.findings), 'finding')}: {_levels(blocking, seen)}")
-
-
-def _levels(blocking: int, seen: ValidateFigures) -> str:
-    warning = len(seen.findings) - blocking
-    blocks = f"{count(blocking)} {'blocks' if blocking == 1 else 'block'}"
-    warns = f"{count(warning)} {'warns' if warning == 1 else 'warn'}"
-    return ", ".join(said for said, n in ((blocks, blocking), (warns, warning)) if n)
+    text = plural(every, "finding")
+    if blocking in (0, every):
+        verb = "block" if blocking else "warn"
+        return text + (f", which {verb}s." if every == 1 else f", all of which {verb}.")
+    one = "blocks" if blocking == 1 else "block"
+    other = "warns" if every - blocking == 1 else "warn"
+    return f"{text}: {count(blocking)} {one}, {count(every - blocking)} {other}."
 
 
 def expected(seen: ValidateFigures) -> str:
