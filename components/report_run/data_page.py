@@ -8,9 +8,9 @@ from __future__ import annotations
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
 from components.report_run.data_section import data_section
-from components.report_run.seen import absences, read
+from components.report_run.seen import read
 from components.report_run.templates import fitted
-from components.report_run.verdicts import Judgement, judge
+from components.report_run.verdicts import Judgement
 
 
 def render_data(*, run: RunRecord, records: dict[str, StepRecord]) -> tuple[str, Judgement]:
@@ -21,7 +21,5 @@ def render_data(*, run: RunRecord, records: dict[str, StepRecord]) -> tuple[str,
         records: What the steps left; steps that were not reached are absent.
     """
     seen = read(records)
-    page = fitted(
-        "template_data_page.html", lambda most: data_section(run, records, seen, most=most)
-    )
-    return page, judge(records, seen, absences(seen, run, records))
+    section = data_section(run, records, seen)
+    return fitted("template_data_page.html", section), section["judgement"]

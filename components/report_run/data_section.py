@@ -30,16 +30,13 @@ class Comparison:
     cards: list[tuple[ColumnDrift, Markup]]  # of the columns that moved
 
 
-def data_section(
-    run: RunRecord, records: dict[str, StepRecord], seen: Seen, *, most: int
-) -> dict[str, Any]:
+def data_section(run: RunRecord, records: dict[str, StepRecord], seen: Seen) -> dict[str, Any]:
     """Return what `template_data.html` and `template_split.html` need.
 
     Args:
         run: The composed run.
         records: What the steps left.
         seen: Their figures.
-        most: Rows of a long table.
     """
     absent = absences(seen, run, records)
     return {
@@ -53,7 +50,6 @@ def data_section(
         "said": data_words,
         "spark": data_pictures.spark,
         "level_words": data_pictures.WORDS,
-        "most": most,
     }
 
 

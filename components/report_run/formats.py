@@ -10,6 +10,7 @@ MINUS = "−"
 UNKNOWN = "unknown"
 # Not allowed in XML or UTF-8; data may hold them all the same.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_NAME = re.compile(r"\S*[_/\d]|\S*\w\.\w")  # a word with an underscore, a dot or a digit
 
 
 def clean(text: str) -> str:
@@ -150,8 +151,12 @@ def title(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return the text with a capital first and a full stop last."""
+    """Return the text with a capital first and a full stop last.
+
+    A first word that is a name (`row_key`, `april.parquet`) stays as it is.
+    """
     text = text.strip()
     if not text:
         return ""
-    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?…:" else ".")
+    first = text[0] if _NAME.match(text) else text[0].upper()
+    return first + text[1:] + ("" if text[-1] in ".!?…:" else ".")

@@ -53,7 +53,7 @@ def render(*, run: RunRecord, records: dict[str, StepRecord], replay: str) -> st
         "words": words,
         "costs": costs,
     }
-    return fitted("template.html", lambda most: whole | data_section(run, records, seen, most=most))
+    return fitted("template.html", whole | data_section(run, records, seen))
 
 
 def _pictures(seen: Seen) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +36,23 @@ FILTERS = (
 )
 
 
-def fitted(name: str, values: Callable[[int], dict[str, Any]]) -> str:
+def fitted(name: str, values: dict[str, Any]) -> str:
     """Render a template with as many rows to a table as a page of `LARGEST` bytes holds.
 
     Args:
         name: Of the template.
-        values: Rows of a long table to what the template needs.
+        values: What it needs, but for `css` and `most`, the rows of a long table.
     """
     template = environment().get_template(name)
     page = ""
     for most in ROWS:
-        page = formats.clean(template.render(css=_style(), **values(most)))
+        page = formats.clean(template.render(css=_style(), most=most, **values))
         if len(page.encode()) < LARGEST:
             break
     return page
 
 
+@cache
 def environment() -> Environment:
     """Everything is escaped; a name that a template does not get is an error."""
     made = Environment(

@@ -17,8 +17,8 @@ def test_the_replay_command_names_the_runs_own_data_and_overrides(tmp_path: Path
     folder = make_project(tmp_path / "project", 1)
     ran = open_project(folder, overrides=["training.seed=7"], data="s3://bucket/then")
     figures = SnapshotFigures(
-        digest="d", source="s3://bucket/then", rows=1, object_count=0, new_count=0, new_rows=0, size=0,
-        objects=[], decision="train",
+        digest="d", source="s3://bucket/then", rows=1, object_count=0, new_count=0, new_rows=0,
+        size=0, objects=[], decision="train",
         provenance=provenance(ran),
     )  # fmt: skip
     record = StepRecord(
