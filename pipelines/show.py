@@ -149,7 +149,9 @@ def runs(records: list[RunRecord], *, as_json: bool) -> None:
 def data(page: DataPage, *, as_json: bool) -> None:
     """Where the page of a run's data is; its verdict is talk."""
     if not as_json:
-        _TALK.print(f"{page.judgement.headline} {page.judgement.reason}", markup=False, soft_wrap=True)
+        _TALK.print(
+            f"{page.judgement.headline} {page.judgement.reason}", markup=False, soft_wrap=True
+        )
     lines(page.as_json(), [page.place], as_json=as_json)
 
 

@@ -15,7 +15,7 @@ from components.report_run.svg import WIDE, Scale, line, path, picture, tag, tex
 
 CARD = 328  # pixels: a phone, or half a desktop's column
 MOST_ROWS = 12  # of bars; the table holds the rest
-MOST_CARDS = 6
+MOST_CARDS = (6, 3)  # against the first reference, against another
 MOST_BINS = 24  # of a small histogram; neighbours are put together
 MOST_IN_CELL = 20
 MOST_CATEGORIES = 7
@@ -81,15 +81,12 @@ def _level(row: ColumnDrift, *, x: float, y: float) -> Markup:
 
 def column_card(seen: ColumnDrift, name: str) -> Markup:
     """A column's histogram, now and before; empty where no bins were kept."""
-    bars = together(seen.bars, MOST_BINS) if seen.kind in ("number", "time") else seen.bars
+    bars = few_bins(seen)
     if not bars.labels:
         return Markup("")
-    if seen.kind in ("number", "time"):
-        draw, said = _histogram(bars), _highest(bars)
-    else:
-        bars = most_frequent(bars)
-        draw, said = _categories(bars), _shares(bars)
-    drawn, height = draw
+    ordered = seen.kind in ("number", "time")
+    drawn, height = _histogram(bars) if ordered else _categories(bars)
+    said = _highest(bars) if ordered else _shares(bars)
     return picture(
         name,
         title=f"{seen.column}, now and before",
@@ -185,6 +182,13 @@ def spark(bars: Bars, kind: str) -> Markup:
         preserveAspectRatio="none",
         aria_hidden="true",
     )
+
+
+def few_bins(seen: ColumnDrift) -> Bars:
+    """The bins that a column's picture shows."""
+    if seen.kind in ("number", "time"):
+        return together(seen.bars, MOST_BINS)
+    return most_frequent(seen.bars)
 
 
 def together(bars: Bars, most: int) -> Bars:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +22,22 @@ from components.report_run.verdicts import judge
 
 
 @dataclass(frozen=True)
+class Card:
+    """A column with its picture and the shares that it shows: label, now, before."""
+
+    column: ColumnDrift
+    picture: Markup
+    shares: list[tuple[str, float, float | None]]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A reference with its pictures."""
 
     name: str  # in ids
     drift: Drift
     bars: Markup
-    cards: list[tuple[ColumnDrift, Markup]]  # of the columns that moved
+    cards: list[Card]  # of the columns that moved
 
 
 def data_section(run: RunRecord, records: dict[str, StepRecord], seen: Seen) -> dict[str, Any]:
@@ -55,15 +65,24 @@ def data_section(run: RunRecord, records: dict[str, StepRecord], seen: Seen) -> 
 
 def comparisons(seen: ValidateFigures | None) -> list[Comparison]:
     """The references, the first with its pictures in full."""
-    made = []
-    for index, drift in enumerate(seen.drift if seen else []):
-        name = f"drift-{index}"
-        drawn = [
-            (column, data_pictures.column_card(column, f"{name}-column-{i}"))
-            for i, column in enumerate(data_words.moved(drift)[: data_pictures.MOST_CARDS])
-        ]
-        made.append(Comparison(name, drift, data_pictures.drift_bars(drift, name), drawn))
-    return made
+    return [_comparison(drift, index) for index, drift in enumerate(seen.drift if seen else [])]
+
+
+def _comparison(drift: Drift, index: int) -> Comparison:
+    name = f"drift-{index}"
+    most = data_pictures.MOST_CARDS[min(index, 1)]
+    cards = [
+        _card(column, f"{name}-column-{i}")
+        for i, column in enumerate(data_words.moved(drift)[:most])
+    ]
+    return Comparison(name, drift, data_pictures.drift_bars(drift, name), cards)
+
+
+def _card(column: ColumnDrift, name: str) -> Card:
+    bars = data_pictures.few_bins(column)
+    before: Sequence[float | None] = bars.before or [None] * len(bars.now)
+    shares = list(zip(bars.labels, bars.now, before, strict=True))
+    return Card(column, data_pictures.column_card(column, name), shares)
 
 
 def quarantine_budget(snapshot: SnapshotFigures | None) -> float | None:
