@@ -127,6 +127,20 @@ def report(
 
 
 @app.command()
+def data(
+    project: ProjectArgument,
+    run_id: Annotated[
+        str, typer.Option("--run", metavar="RUN", help="A run's id; default: the newest.")
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Write the page of a run's data (what came, changed, was set aside) and say where it is."""
+    from pipelines.data import write_page
+
+    show.data(write_page(open_project(project), run_id), as_json=as_json)
+
+
+@app.command()
 def runs(project: ProjectArgument, as_json: JsonOption = False) -> None:
     """List the runs of a project, the newest last."""
     from pipelines.runs import all_runs

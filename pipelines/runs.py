@@ -17,7 +17,7 @@ def all_runs(project: Project) -> list[RunRecord]:
     """Return the records of all runs that have ended, oldest first."""
     store = project_store(project)
     found = []
-    for run in _names(store):
+    for run in run_names(store):
         try:
             found.append(RunRecord.model_validate_json(store.get(run_record_key(run))))
         except ObjectMissing:
@@ -32,7 +32,17 @@ def rewrite(project: Project, run: str) -> tuple[RunRecord, str]:
         ConfigurationError: There is no such run.
     """
     store = project_store(project)
-    names = _names(store)
+    name = find_run(project, store, run)
+    return write_report(project, store, run=name), report_location(store, name)
+
+
+def find_run(project: Project, store: ObjectStore, run: str) -> str:
+    """Return the id that begins with `run`.
+
+    Raises:
+        ConfigurationError: None does, or several do.
+    """
+    names = run_names(store)
     matching = [name for name in names if name.startswith(run)]
     if len(matching) != 1:
         raise ConfigurationError(
@@ -40,16 +50,19 @@ def rewrite(project: Project, run: str) -> tuple[RunRecord, str]:
             hint=f"the newest are {', '.join(names[-3:]) or 'none'}; see evertrain runs "
             f"{project.folder}",
         )
-    record = write_report(project, store, run=matching[0])
-    return record, report_location(store, matching[0])
+    return matching[0]
 
 
 def report_location(store: ObjectStore, run: str) -> str:
-    """Where a person finds the page."""
-    if "://" in store.uri:
-        return f"{store.uri.rstrip('/')}/{report_key(run)}"
-    return str(Path(store.uri) / report_key(run))
+    """Where a person finds a run's report."""
+    return location(store, report_key(run))
 
 
-def _names(store: ObjectStore) -> list[str]:
+def location(store: ObjectStore, key: str) -> str:
+    """Where a person finds an object: a path, or a URI."""
+    return f"{store.uri.rstrip('/')}/{key}" if "://" in store.uri else str(Path(store.uri) / key)
+
+
+def run_names(store: ObjectStore) -> list[str]:
+    """Return the ids of all runs, the oldest first."""
     return sorted({info.key.split("/")[1] for info in store.list("runs/")})

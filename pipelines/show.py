@@ -18,6 +18,7 @@ from components.common.project import Project
 from components.common.run_record import RunRecord
 
 if TYPE_CHECKING:
+    from pipelines.data import DataPage
     from pipelines.doctor import Finding
 
 _TALK = Console(stderr=True, highlight=False)
@@ -143,6 +144,15 @@ def runs(records: list[RunRecord], *, as_json: bool) -> None:
         reason = r.reasons[0] if r.reasons else ""
         table.add_row(r.run, verdict_words(r), f"{r.seconds:.1f}", _arrow(r), reason)
     _DATA.print(table) if records else print("there are no runs yet")
+
+
+def data(page: DataPage, *, as_json: bool) -> None:
+    """Where the page of a run's data is; its verdict is talk."""
+    if not as_json:
+        _TALK.print(
+            f"{page.judgement.headline} {page.judgement.reason}", markup=False, soft_wrap=True
+        )
+    lines(page.as_json(), [page.place], as_json=as_json)
 
 
 def findings(found: list[Finding], *, as_json: bool) -> None:

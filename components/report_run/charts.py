@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from components.report_run.formats import short
 from components.report_run.svg import (
     CHARACTER,
     NARROW,
@@ -38,14 +37,6 @@ class Series:
     points: Points
     kind: str
     dots: str = ""
-
-
-@dataclass(frozen=True)
-class Bar:
-    label: str
-    value: float
-    words: str
-    kind: str = ""
 
 
 def line_chart(
@@ -98,54 +89,6 @@ def line_chart(
         return Markup("").join(parts), bottom + 42
 
     return picture(name, title=title, description=description, draw=draw, widths=widths)
-
-
-def bars(
-    name: str,
-    *,
-    title: str,
-    description: str,
-    rows: list[Bar],
-    thresholds: list[tuple[float, str]],
-    most: float,
-) -> Markup:
-    """Horizontal bars from zero, cut at `most`, with thresholds as dashed lines."""
-    top_value = max([value for value, _ in thresholds] + [0.0]) * 1.2
-    longest = max([min(r.value, most) for r in rows if math.isfinite(r.value)] + [top_value])
-
-    def draw(width: int) -> tuple[Markup, float]:
-        wide = width == WIDE
-        left, right = (220, 560) if wide else (0, width)
-        height = 24 if wide else 36
-        across = Scale(0, longest, left, right)
-        bottom = 22 + height * len(rows)
-        levels = [22 + height * i + (7 if wide else 22) for i in range(len(rows))]
-        spans = [(20.0, bottom + 2.0)] if wide else [(y - 2.0, y + 12.0) for y in levels]
-        parts = []
-        for y, row in zip(levels, rows, strict=True):
-            value = row.value if math.isfinite(row.value) else longest
-            parts.append(
-                tag(
-                    "rect",
-                    x=left,
-                    y=y,
-                    width=max(across(value) - left, 1),
-                    height=10,
-                    rx=2,
-                    class_=f"bar {row.kind}",
-                )
-            )
-            words = y + 9 if wide else y - 6
-            parts.append(text(0, words, short(row.label, 32 if wide else 28), kind="name"))
-            at, anchor = (right + 16, "start") if wide else (width, "end")
-            parts.append(text(at, words, row.words, anchor=anchor, kind="value"))
-        for value, said in thresholds:
-            x = across(value)
-            parts.extend(line(x, upper, x, lower, "mark") for upper, lower in spans)
-            parts.append(text(x, 12, said, anchor="middle", kind="note"))
-        return Markup("").join(parts), bottom + 6
-
-    return picture(name, title=title, description=description, draw=draw)
 
 
 def reliability(

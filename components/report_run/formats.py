@@ -10,6 +10,7 @@ MINUS = "−"
 UNKNOWN = "unknown"
 # Not allowed in XML or UTF-8; data may hold them all the same.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_NAME = re.compile(r"\S*[_/\d]|\S*\w\.\w")  # a word with an underscore, a dot or a digit
 
 
 def clean(text: str) -> str:
@@ -85,9 +86,23 @@ def percent(share: float) -> str:
     if not math.isfinite(share):
         return UNKNOWN
     value = 100 * share
+    if 0 < abs(value) < 0.005:  # a few of millions are not none
+        return f"{number(value, 1)} %"
     return fixed(value, 0 if value == 0 or abs(value) >= 99.95 else 1 if abs(value) >= 1 else 2) + (
         " %"
     )
+
+
+def share(part: int, whole: int) -> str:
+    """A part of so many as a percentage; nothing where there is no whole."""
+    return percent(part / whole) if whole else ""
+
+
+def measured(value: float | None, decimals: int = 3) -> str:
+    """The number; a dash where nothing was measured. Tiny ones are never shown as zero."""
+    if value is None:
+        return "–"
+    return number(value, 2) if 0 < abs(value) < 0.5 * 10**-decimals else fixed(value, decimals)
 
 
 def seconds(value: float) -> str:
@@ -136,8 +151,12 @@ def title(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return the text with a capital first and a full stop last."""
+    """Return the text with a capital first and a full stop last.
+
+    A first word that is a name (`row_key`, `april.parquet`) stays as it is.
+    """
     text = text.strip()
     if not text:
         return ""
-    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?…:" else ".")
+    first = text[0] if _NAME.match(text) else text[0].upper()
+    return first + text[1:] + ("" if text[-1] in ".!?…:" else ".")

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from components.common.data_figures import SnapshotFigures, ValidateFigures
+from components.common.data_figures import SnapshotFigures
 from components.common.figures import (
     CheckFigures,
     Comparison,
@@ -16,9 +16,7 @@ from components.common.figures import (
 )
 from components.report_run.charts import (
     SQUARE,
-    Bar,
     Series,
-    bars,
     line_chart,
     reliability,
     roc,
@@ -26,7 +24,7 @@ from components.report_run.charts import (
 from components.report_run.formats import decimals, fixed, interval, number, plural, signed, title
 from components.report_run.intervals import Interval, interval_plot
 from components.report_run.svg import NARROW, WIDE, thinned
-from components.report_run.words import LARGE, LOOK, difference, drift_said, drift_word, standing
+from components.report_run.words import difference, standing
 
 MOST_POINTS = 160
 MOST_ROWS = 12  # of bars and intervals; the tables hold the rest
@@ -96,21 +94,6 @@ def _forest(
         zero=(f"← {versus} better", "challenger better →"),
         band=rows[0].noise if deciding else 0.0,
         needed=-margin if deciding and margin else None,
-    )
-
-
-def drift(seen: ValidateFigures) -> Markup:
-    """The columns that moved most, with the usual thresholds."""
-    worst = sorted(seen.drift, key=lambda c: -c.psi)[:MOST_ROWS]
-    return bars(
-        "drift",
-        title="Drift of the columns that moved most",
-        description=drift_said(seen),
-        rows=[
-            Bar(c.column, c.psi, f"{fixed(c.psi, 3)} {drift_word(c)}", drift_word(c)) for c in worst
-        ],
-        thresholds=[(LOOK, "worth a look"), (LARGE, "large")],
-        most=1.0,
     )
 
 

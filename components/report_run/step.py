@@ -1,9 +1,10 @@
-"""Compose run.json and the report page; used by the exit handler and by `evertrain report`."""
+"""Compose run.json and the pages; used by the exit handler, `evertrain report` and `data`."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from components.common.champion import PromotionLog, champion_and_previous
 from components.common.data_figures import SnapshotFigures
@@ -12,6 +13,9 @@ from components.common.records import StepRecord, read_records, step
 from components.common.run_record import RunRecord, compose, report_key, run_record_key
 from infra.errors import OutsideError
 from infra.store import ObjectStore
+
+if TYPE_CHECKING:
+    from components.report_run.verdicts import Judgement
 
 
 def run(project: str, store: str, overrides: list[str], report: str, state: str) -> None:
@@ -26,16 +30,38 @@ def write_report(project: Project, store: ObjectStore, *, run: str) -> RunRecord
     """Compose a run's record and page from the records of its steps, and store both."""
     from components.report_run.page import render
 
-    try:
-        champion = champion_and_previous(PromotionLog(store).entries())[0] or ""
-    except OutsideError:
-        champion = ""  # promote_model and evaluate_model refuse a damaged log; the report tells
-    record = compose(store, run=run, project=project.settings.name, champion=champion)
+    record = _composed(project, store, run)
     records: dict[str, StepRecord] = read_records(store, run)
     page = render(run=record, records=records, replay=replay_command(project, records))
     store.put(report_key(run), page.encode())
     store.put(run_record_key(run), record.model_dump_json(indent=1).encode())
     return record
+
+
+def write_data_page(project: Project, store: ObjectStore, *, run: str) -> Judgement:
+    """Write the page of a run's data from the records of its steps; return its verdict.
+
+    Nothing else is written: the run may still be under way.
+    """
+    from components.report_run.data_page import render_data
+
+    page, judgement = render_data(
+        run=_composed(project, store, run), records=read_records(store, run)
+    )
+    store.put(data_page_key(run), page.encode())
+    return judgement
+
+
+def data_page_key(run: str) -> str:
+    return f"runs/{run}/data.html"
+
+
+def _composed(project: Project, store: ObjectStore, run: str) -> RunRecord:
+    try:
+        champion = champion_and_previous(PromotionLog(store).entries())[0] or ""
+    except OutsideError:
+        champion = ""  # promote_model and evaluate_model refuse a damaged log; the report tells
+    return compose(store, run=run, project=project.settings.name, champion=champion)
 
 
 def replay_command(project: Project, records: dict[str, StepRecord]) -> str:
@@ -44,7 +70,9 @@ def replay_command(project: Project, records: dict[str, StepRecord]) -> str:
     snapshot = records.get("snapshot_data")
     if snapshot is not None and snapshot.figures:
         figures = SnapshotFigures.model_validate(snapshot.figures)
-        words += ["--data", figures.source]
+        given = figures.provenance.config.get("data", {}).get("source")
+        if not isinstance(given, list):  # a list comes from evertrain.yaml or --set, as it did then
+            words += ["--data", figures.source]
         for override in figures.provenance.overrides:
             words += ["--set", override]
     return shlex.join([*words, "--force"])

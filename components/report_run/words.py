@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from components.common.data_figures import ColumnDrift, SnapshotFigures, ValidateFigures
 from components.common.figures import Comparison, EvaluateFigures, Gate, PromoteFigures
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
 from components.report_run.formats import (
-    count,
     decimals,
     fixed,
     interval,
-    percent,
     plural,
     sentence,
     short,
     title,
 )
-
-LOOK, LARGE = 0.1, 0.25  # the usual reading of a population stability index
 
 
 class Outcome(StrEnum):
@@ -174,60 +169,10 @@ def absence(step: str, run: RunRecord, record: StepRecord | None, problem: str) 
             return f"Not reached: {step} left no record."
         return f"Not reached: the run ended in {end}, before {step}."
     if record.status == "running":
-        return f"{step} was killed before it could say anything."
+        return f"{step} was killed before it could say anything, or it is still under way."
     if record.status == "done":
         return f"{step} finished and left no figures."
     return (
         f"{step} {record.status} before it could say anything: "
         f"{sentence(short(record.reason, 300)) or 'no reason was recorded.'}"
     )
-
-
-def snapshot_said(seen: SnapshotFigures) -> str:
-    """What the snapshot holds and what of it is new."""
-    new = [o for o in seen.objects if o.new]
-    text = f"{plural(seen.rows, 'row')} in {plural(len(seen.objects), 'object')}; "
-    if not new:
-        return text + "no object is new."
-    rows = sum(o.rows for o in new)
-    are = "is" if len(new) == 1 else "are"
-    return text + f"{plural(len(new), 'object')} {are} new, with {plural(rows, 'row')}."
-
-
-def validation_said(seen: ValidateFigures) -> str:
-    """What validation found, the worst first."""
-    failed = [e for e in seen.expectations if not e.success]
-    blocking = len(failed) - sum(is_warning(e.severity) for e in failed)
-    aside = sum(seen.quarantined.values())
-    parts = [
-        "no blocking expectation failed"
-        if not blocking
-        else f"{plural(blocking, 'blocking expectation')} failed",
-        f"{plural(len(failed) - blocking, 'warning')}",
-        f"{plural(aside, 'row')} put aside"
-        + (f" ({percent(aside / seen.rows)})" if seen.rows and aside else ""),
-        "no leak" if not seen.leaks else f"{plural(len(seen.leaks), 'suspected leak')}",
-    ]
-    return sentence(f"of {plural(len(seen.expectations), 'expectation')}, " + ", ".join(parts))
-
-
-def is_warning(severity: str) -> bool:
-    return severity.lower() != "critical"  # as validate_data decides
-
-
-def drift_word(column: ColumnDrift) -> str:
-    if not column.psi < LARGE:  # so that a missing number is not called steady
-        return "large"
-    return "moved" if column.psi >= LOOK else "steady"
-
-
-def drift_said(seen: ValidateFigures) -> str:
-    """How far the columns moved from their reference."""
-    if not seen.reference:
-        return "There is nothing to compare with: no profile of the data of a champion."
-    moved = [c for c in seen.drift if drift_word(c) != "steady"]
-    large = [c for c in moved if drift_word(c) == "large"]
-    text = f"Of {plural(len(seen.drift), 'column')}, {count(len(moved))} moved"
-    text += f", {count(len(large))} of them by much" if large else ""
-    names = ", ".join(short(c.column, 40) for c in sorted(moved, key=lambda c: -c.psi)[:3])
-    return text + (f": {names}{' …' if len(moved) > 3 else ''}." if names else ".")

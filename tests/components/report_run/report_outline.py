@@ -6,8 +6,10 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+from report_data_cases import DATA_CASES
 from report_samples import CASES, REPLAY
 
+from components.report_run.data_page import render_data
 from components.report_run.page import render
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -49,6 +51,12 @@ def page_of(case: str) -> str:
     """Render the page of one of the cases."""
     run, records = CASES[case]()
     return render(run=run, records=records, replay=REPLAY)
+
+
+def data_page_of(case: str) -> str:
+    """Render the data's page of one of the cases of either kind."""
+    run, records = (CASES | DATA_CASES)[case]()
+    return render_data(run=run, records=records)[0]
 
 
 def check_pictures(page: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from report_sample_data import baselines, checks, snapshot, split, validation
+from report_sample_checks import baselines, checks
+from report_sample_data import snapshot, split, validation
 from report_sample_models import RUN, evaluation, promotion, selection, training
 
 from components.common.records import STEPS, StepRecord

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from report_browser import Browser, chromium, missing
+from report_outline import data_page_of, page_of
 from report_samples import CASES, REPLAY, finished
 
 from components.report_run.page import render
@@ -19,6 +20,7 @@ from components.report_run.page import render
 pytestmark = pytest.mark.browser
 REPOSITORY = Path(__file__).parents[3]
 TAB = "\ue004"
+DATA = ("warned", "finding", "first", "bare", "wide", "hostile")  # of report_data_cases.py
 PRINTED = 680  # CSS pixels of text height on A4 at the page's margins are 991; well inside
 CONTRAST = """
 const light = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => x / 255)
@@ -45,10 +47,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
-@pytest.fixture(params=sorted(CASES))
+@pytest.fixture(params=[*sorted(CASES), *(f"data of {name}" for name in DATA)])
 def page(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    run, records = CASES[request.param]()
-    return written(tmp_path, render(run=run, records=records, replay=REPLAY))
+    _, _, name = request.param.rpartition("data of ")
+    return written(tmp_path, data_page_of(name) if name in DATA else page_of(name))
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Path:
+    return written(tmp_path, data_page_of("finding"))
 
 
 @pytest.fixture
@@ -145,6 +152,51 @@ def test_print_is_light_opens_everything_and_keeps_the_verdict_and_its_picture_t
     assert bottom < 991  # 297 mm less the margins
 
 
+def test_the_verdict_of_the_data_and_its_parts_are_on_the_first_screen(
+    browser: Browser, refused: Path
+) -> None:
+    browser.emulate(width=1280, height=800)
+    browser.open(refused)
+    bottom = "return document.querySelector('{}').getBoundingClientRect().bottom"
+    assert browser.run(bottom.format(".contents")) < 800
+    assert browser.run(bottom.format(".lead")) < 300
+    browser.emulate(width=360, height=800)
+    assert browser.run(bottom.format(".facts")) < 800
+
+
+def test_the_data_prints_in_light_with_everything_open_on_few_pages(
+    browser: Browser, refused: Path
+) -> None:
+    browser.emulate(width=PRINTED, height=991, media="print", scheme="dark")
+    browser.open(refused)
+    assert browser.run("return getComputedStyle(document.body).color") == "rgb(27, 31, 35)"
+    hidden = (
+        "return [...document.querySelectorAll('details table, details svg.chart.wide')]"
+        ".filter(e => e.getBoundingClientRect().height < 5).length"
+    )
+    assert browser.run(hidden) == 0
+    over = (
+        "return Math.max(...[...document.querySelectorAll('table, svg')]"
+        ".map(e => e.getBoundingClientRect().right))"
+    )
+    assert browser.run(over) <= PRINTED
+    browser.emulate(width=1280, height=800)
+    pages = len(re.findall(rb"/Type\s*/Page\b", browser.pdf()))
+    assert 3 <= pages <= 9
+
+
+def test_a_symbol_stands_out_from_its_badge(browser: Browser, refused: Path) -> None:
+    browser.emulate(width=1280, height=800)
+    browser.open(refused)
+    style = "getComputedStyle(document.querySelector('.badge .icon')).getPropertyValue('{}')"
+    shape, cut = (browser.run("return " + style.format(p)).strip() for p in ("--tone", "--paper"))
+    ground = browser.run(
+        "return getComputedStyle(document.querySelector('.badge')).getPropertyValue('--tone')"
+    ).strip()
+    assert cut == ground
+    assert shape != ground
+
+
 def test_the_printed_pages_are_few_and_begin_with_the_verdict(
     browser: Browser, promoted: Path, tmp_path: Path
 ) -> None:
@@ -152,7 +204,7 @@ def test_the_printed_pages_are_few_and_begin_with_the_verdict(
     browser.open(promoted)
     pdf = browser.pdf()
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
-    assert 3 <= pages <= 12
+    assert 3 <= pages <= 14
     if shutil.which("pdftotext") is None:
         return
     (tmp_path / "report.pdf").write_bytes(pdf)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from report_outline import Outline, check_pictures, page_of
+from report_data_cases import HOSTILE
+from report_outline import Outline, check_pictures, data_page_of, page_of
 from report_sample_data import snapshot, validation
 from report_samples import CASES, REPLAY, RUN, composed, finished, stopped
 
+from components.report_run.data_page import render_data
 from components.report_run.page import render
-
-HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=y>&\x00\ud800"
-
 
 VERDICTS = {
     "promoted": ("PROMOTED", "Version 4 replaces version 3 as champion.", "roll back"),
@@ -116,16 +115,19 @@ def test_a_training_that_measured_nothing_of_itself_claims_nothing() -> None:
 def test_the_page_names_data_drift_quarantine_leaks_splits_and_lineage() -> None:
     text = Outline(page_of("promoted")).text
     for words in (
-        "1 object is new, with 28,330 rows", "temperature", "0.412", "pressure possible: 12 rows",
-        "mean between", "2013-04-17", "no row key is in two parts", "step 168", "ECE 0.0094",
+        "1 object is new since the snapshot before, with 28,330 rows", "temperature", "0.412 warns",
+        "pressure possible 12 0.01 %", "within the budget of 0.1 %", "objects/5a175a17",
+        "moved before that: dew_point", "mean between", "2013-04-17", "no row key is in two parts",
+        "step 168", "ECE 0.0094",
         "Area 0.738", "9,588", "logistic", "2 min 23 s", "sha256:51c2aa07e1", "4be1c02d9f",
         "torch==2.13.0", "retraining_noise: 0.0008", REPLAY, RUN, "shard model-0",
         "from the cache", "95 % interval", "entry 4 written",
     ):  # fmt: skip
         assert words in text, words
     broken = Outline(page_of("stopped")).text
-    assert "departure_delay: AUC 0.998" in broken
-    assert "1 blocking expectation failed" in broken
+    assert "departure_delay alone ranks the labels with an AUC of 0.998" in broken
+    assert "failed: 1 as a warning" in broken
+    assert "refused The data was refused by validate_data" in broken
 
 
 def test_words_from_data_are_escaped_wherever_they_stand() -> None:
@@ -134,10 +136,17 @@ def test_words_from_data_are_escaped_wherever_they_stand() -> None:
     for record in [*records.values(), *bad_records.values()]:
         record.figures = _poisoned(record.figures)
         record.reason = HOSTILE
-    for one, its in ((run, records), (bad, bad_records)):
-        one = one.model_copy(update={"project": HOSTILE, "reasons": [HOSTILE], "hint": HOSTILE,
-                                     "champion_after": HOSTILE, "key": HOSTILE})  # fmt: skip
-        page = render(run=one, records=its, replay=HOSTILE)
+    changed = {"project": HOSTILE, "reasons": [HOSTILE], "hint": HOSTILE,
+               "champion_after": HOSTILE, "key": HOSTILE}  # fmt: skip
+    pages = [
+        page
+        for one, its in ((run, records), (bad, bad_records))
+        for page in (
+            render(run=one.model_copy(update=changed), records=its, replay=HOSTILE),
+            render_data(run=one.model_copy(update=changed), records=its)[0],
+        )
+    ]
+    for page in [*pages, data_page_of("hostile")]:
         tags = {tag for tag, _ in Outline(page).tags}
         assert not tags & {"script", "img", "iframe", "object", "embed"}
         assert "<script" not in page
@@ -148,7 +157,8 @@ def test_words_from_data_are_escaped_wherever_they_stand() -> None:
 
 def _poisoned(value: object) -> object:
     free = {"key", "column", "name", "observed", "expected", "threshold", "message", "rule", "now",
-            "before", "digest", "source", "commit", "reference", "python", "champion"}  # fmt: skip
+            "before", "digest", "source", "commit", "reference", "python", "champion", "type",
+            "claim", "query", "answer", "hint", "low", "high", "typical", "quarantine"}  # fmt: skip
     if isinstance(value, dict):
         return {
             k: HOSTILE if k in free and isinstance(v, str) else _poisoned(v)
@@ -160,7 +170,14 @@ def _poisoned(value: object) -> object:
 def test_numbers_that_are_missing_or_infinite_do_not_break_the_page() -> None:
     run, records = composed({"snapshot_data": snapshot(), "validate_data": validation()},
                             champion="3")  # fmt: skip
-    records["validate_data"].figures["drift"][0]["psi"] = float("nan")
-    records["validate_data"].figures["drift"][1]["psi"] = float("inf")
-    text = Outline(render(run=run, records=records, replay=REPLAY)).text
-    assert "unknown large" in text
+    figures = records["validate_data"].figures
+    columns = figures["drift"][0]["columns"]
+    columns[0]["psi"], columns[1]["psi"] = float("nan"), float("inf")
+    columns[0]["bars"]["now"][3] = figures["columns"][0]["mean"] = float("nan")
+    for page in (
+        render(run=run, records=records, replay=REPLAY),
+        render_data(run=run, records=records)[0],
+    ):
+        assert "unknown" in Outline(page).text
+        assert not re.search(r"\b(nan|inf|NaN|None)\b", Outline(page).text)
+        assert not re.search(r'"[^"]*\b(nan|inf)\b[^"]*"', page)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from report_sample_data import snapshot, validation
 from report_sample_models import evaluation, promotion
 from report_samples import crashed, finished, stopped
 
-from components.common.data_figures import ColumnDrift
 from components.common.figures import Comparison
 from components.report_run import formats, words
 
@@ -67,27 +65,6 @@ def test_what_to_do_after_a_failure_follows_the_exit_code(code: int, advice: str
     assert advice in said
 
 
-def test_data_sentences_count_what_is_new_failed_and_moved() -> None:
-    assert words.snapshot_said(snapshot()) == (
-        "109,119 rows in 4 objects; 1 object is new, with 28,330 rows."
-    )
-    assert words.validation_said(validation()) == (
-        "Of 4 expectations, no blocking expectation failed, 1 warning, 15 rows put aside "
-        "(0.01 %), no leak."
-    )
-    assert "1 blocking expectation failed" in words.validation_said(validation(broken=True))
-    assert "1 suspected leak" in words.validation_said(validation(broken=True))
-    assert words.drift_said(validation()) == (
-        "Of 14 columns, 3 moved, 2 of them by much: temperature, dew_point, origin_late_yesterday."
-    )
-    assert "nothing to compare with" in words.drift_said(validation(first=True))
-
-
-def test_drift_that_is_not_a_number_is_not_called_steady() -> None:
-    column = ColumnDrift(column="x", psi=float("nan"), now="", before="", null_now=0, null_before=0)
-    assert words.drift_word(column) == "large"
-
-
 @pytest.mark.parametrize(
     ("value", "shown"),
     [(0, "0"), (0.47021, "0.470"), (-0.00612, "−0.00612"), (40312.4, "40,312"),
@@ -95,6 +72,17 @@ def test_drift_that_is_not_a_number_is_not_called_steady() -> None:
 )  # fmt: skip
 def test_numbers_have_three_significant_digits_and_a_true_minus(value: float, shown: str) -> None:
     assert formats.number(value) == shown
+
+
+def test_a_sentence_begins_large_unless_it_begins_with_a_name() -> None:
+    shown = {
+        "the data is bad": "The data is bad.",
+        "row_key has nulls": "row_key has nulls.",
+        "april.parquet changed": "april.parquet changed.",
+        "wait. then run again": "Wait. then run again.",
+        " ": "",
+    }
+    assert {text: formats.sentence(text) for text in shown} == shown
 
 
 def test_an_interval_shows_two_digits_of_its_half_width() -> None:
@@ -117,6 +105,12 @@ def test_seconds_are_read_at_a_glance(value: float, shown: str) -> None:
     assert formats.seconds(value) == shown
 
 
+def test_a_measured_number_is_never_shown_as_none_nor_as_zero() -> None:
+    shown = {None: "–", 0.0: "0.000", 0.4123: "0.412", 0.00012: "0.00012", -2.0: "−2.000"}
+    assert {value: formats.measured(value) for value in shown} == shown
+    assert formats.measured(float("nan")) == "unknown"
+
+
 def test_instants_are_utc_and_a_midnight_is_a_date() -> None:
     assert formats.instant(datetime(2013, 5, 1, 4, 12, tzinfo=UTC)) == "2013-05-01 04:12 UTC"
     assert formats.instant("2013-05-01T06:12:00+02:00") == "2013-05-01 04:12 UTC"
@@ -126,7 +120,7 @@ def test_instants_are_utc_and_a_midnight_is_a_date() -> None:
 
 
 def test_shares_and_sizes_have_units() -> None:
-    shares = {0: "0 %", 0.00014: "0.01 %", 0.2031: "20.3 %", 1: "100 %"}
+    shares = {0: "0 %", 0.00014: "0.01 %", 0.00002749: "0.003 %", 0.2031: "20.3 %", 1: "100 %"}
     assert {share: formats.percent(share) for share in shares} == shares
     sizes = {12: "12 bytes", 878_230: "878 kB", 3_100_000_000: "3.10 GB"}
     assert {size: formats.size(size) for size in sizes} == sizes

@@ -1,0 +1,202 @@
+"""Sentences about the data: what came, what changed, what was set aside, what was found."""
+
+from __future__ import annotations
+
+from components.common.data_figures import (
+    ColumnDrift,
+    ColumnFigures,
+    Drift,
+    Expectation,
+    SnapshotFigures,
+    SplitFigures,
+    ValidateFigures,
+)
+from components.report_run.formats import (
+    count,
+    fixed,
+    instant,
+    measured,
+    percent,
+    plain,
+    plural,
+    sentence,
+    short,
+    size,
+)
+
+MOST_NAMES = 3  # of columns in a sentence; the tables hold the rest
+
+
+def names(columns: list[str], *, most: int = MOST_NAMES) -> str:
+    """The first few names, and that there are more."""
+    more = f" and {count(len(columns) - most)} more" if len(columns) > most else ""
+    return ", ".join(short(name, 40) for name in columns[:most]) + more
+
+
+def stated(text: str, columns: list[str]) -> str:
+    """As `sentence`, but a column's name at its start stays as it is written."""
+    said = sentence(text)
+    return text[:1] + said[1:] if any(text.startswith(name) for name in columns if name) else said
+
+
+def is_warning(expectation: Expectation) -> bool:
+    return expectation.severity.lower() != "critical"  # as validate_data decides
+
+
+def came(seen: SnapshotFigures) -> str:
+    """What the snapshot holds and what of it is new."""
+    held = f"{plural(seen.rows, 'row')} in {plural(seen.object_count, 'object')}"
+    text = f"{held} ({size(seen.size)}); "
+    if not seen.new_count:
+        return text + "no object is new."
+    if seen.new_count == seen.object_count:
+        return text + ("it is new." if seen.new_count == 1 else "all of them are new.")
+    are = "is" if seen.new_count == 1 else "are"
+    new = plural(seen.new_count, "object")
+    return text + f"{new} {are} new since the snapshot before, with {plural(seen.new_rows, 'row')}."
+
+
+def found(seen: ValidateFigures) -> str:
+    """How many findings there are, and what they do."""
+    if not seen.findings:
+        return "The checks found nothing."
+    every = len(seen.findings)
+    blocking = sum(f.level == "block" for f in seen.findings)
+    text = plural(every, "finding")
+    if blocking in (0, every):
+        verb = "block" if blocking else "warn"
+        return text + (f", which {verb}s." if every == 1 else f", all of which {verb}.")
+    one = "blocks" if blocking == 1 else "block"
+    other = "warns" if every - blocking == 1 else "warn"
+    return f"{text}: {count(blocking)} {one}, {count(every - blocking)} {other}."
+
+
+def expected(seen: ValidateFigures) -> str:
+    """How many expectations held."""
+    if not seen.expectations:
+        return "The suite has no expectation."
+    failed = [e for e in seen.expectations if not e.success]
+    warning = sum(is_warning(e) for e in failed)
+    held = len(seen.expectations) - len(failed)
+    text = f"{count(held)} of {plural(len(seen.expectations), 'expectation')} held"
+    if not failed:
+        return sentence(text)
+    parts = [f"{count(len(failed) - warning)} blocking" * (len(failed) > warning)]
+    parts += [f"{count(warning)} as a warning" * (warning > 0)]
+    return sentence(f"{text}; failed: {', '.join(part for part in parts if part)}")
+
+
+def set_aside(seen: ValidateFigures, budget: float | None) -> str:
+    """How many rows broke a rule, beside what is allowed."""
+    rows = sum(seen.quarantined.values())
+    allowed = "" if budget is None else f"the budget of {plain(100 * budget)} %"
+    if not rows:
+        return "No row was set aside."
+    share = f" ({percent(rows / seen.rows)})" if seen.rows else ""
+    text = f"{count(rows)} of {plural(seen.rows, 'row')}{share} {'was' if rows == 1 else 'were'}"
+    rules = sum(n > 0 for n in seen.quarantined.values())
+    text += f" set aside by {plural(rules, 'rule')}"
+    if budget is not None and seen.rows:
+        text += f", {'more than' if rows > budget * seen.rows else 'within'} {allowed}"
+    return sentence(text)
+
+
+def moved(seen: Drift) -> list[ColumnDrift]:
+    """The columns that are not steady, in the order of the figures: the furthest first."""
+    return [c for c in seen.columns if c.level != "steady"]
+
+
+def drifted(seen: Drift) -> str:
+    """How many columns are further from the reference than their threshold."""
+    far = moved(seen)
+    compared = f"{plural(seen.rows_now, 'row')} against {plural(seen.rows_before, 'row')} of "
+    text = compared + short(seen.reference, 160) + ": "
+    unknown = [c for c in seen.columns if c.psi is None and c.level == "steady"]
+    if not far and unknown:
+        steady = len(seen.columns) - len(unknown)
+        return text + f"{plural(steady, 'column')} steady, {count(len(unknown))} not measured."
+    if not far:
+        return text + f"no column of {count(len(seen.columns))} moved."
+    blocking = sum(c.level == "block" for c in far)
+    text += f"{count(len(far))} of {plural(len(seen.columns), 'column')} moved"
+    text += f", {count(blocking)} of them so far that it blocks" if blocking else ""
+    return sentence(f"{text}: {names([c.column for c in far])}")
+
+
+def since(first: Drift, last: Drift) -> str:
+    """Which of the columns that moved against one reference moved after a later one."""
+    far = [c.column for c in moved(first)]
+    levels = {c.column: c.level for c in last.columns}
+    fresh = [name for name in far if levels.get(name, "steady") != "steady"]
+    old = [name for name in far if levels.get(name) == "steady"]
+    reference = short(last.reference, 160)
+    parts = [f"moved since {reference}: {names(fresh)}"] if fresh else []
+    parts += [f"moved before that: {names(old)}"] if old else []
+    return sentence("; ".join(parts))
+
+
+def label(seen: Drift) -> str:
+    """How often the label is positive, now and before."""
+    if seen.label_now is None:
+        return "Whether the label moved could not be measured."
+    text = f"the label is positive in {percent(seen.label_now)} of the labelled rows"
+    if seen.label_before is not None:
+        text += f", before in {percent(seen.label_before)}"
+    return sentence(text)
+
+
+def joint(seen: Drift) -> str:
+    """How well new rows can be told from old."""
+    if seen.classifier_auc is None:
+        return "Whether columns moved together was not measured."
+    text = f"a classifier tells new rows from old with an AUC of {fixed(seen.classifier_auc, 2)}"
+    text += " (0.5 is guessing, 1 is certainty)"
+    by = seen.classifier_columns
+    return sentence(f"{text}, going by {names(by)}" if by else text)
+
+
+def column_changed(seen: ColumnDrift) -> str:
+    """What a column is now and was before, in words."""
+    what = "mean" if seen.kind == "number" else "mostly"
+    text = f"{what} {short(seen.now, 40) or 'unknown'}, was {short(seen.before, 40) or 'unknown'}"
+    parts = [text] if seen.now or seen.before else []
+    if seen.null_now != seen.null_before:
+        parts.append(f"nulls {percent(seen.null_now)}, were {percent(seen.null_before)}")
+    for word, values in (("new", seen.new_categories), ("gone", seen.vanished_categories)):
+        if values:
+            parts.append(f"{word}: {names(values)}")
+    return " ".join(sentence(part) for part in parts)
+
+
+def distance(seen: ColumnDrift) -> str:
+    """The population stability index beside its threshold."""
+    if seen.psi is None:
+        return "PSI not measured"
+    text = f"PSI {measured(seen.psi)}"
+    return text + (f", threshold {measured(seen.threshold)}" if seen.threshold is not None else "")
+
+
+def extent(seen: ColumnFigures) -> str:
+    """From the smallest to the largest value."""
+    if not (seen.low or seen.high):
+        return "–"
+    low, high = (_value(seen, end) for end in (seen.low, seen.high))
+    return low if low == high else f"{low} to {high}"
+
+
+def usual(seen: ColumnFigures) -> str:
+    """The median or the most frequent value."""
+    return _value(seen, seen.typical)
+
+
+def _value(seen: ColumnFigures, value: str) -> str:
+    if not value:
+        return "–"
+    return short(instant(value) if seen.kind == "time" else value, 40)
+
+
+def proved(seen: SplitFigures) -> str:
+    """How many claims about the parts were proved."""
+    if not seen.proof:
+        return "No proof was kept that the parts are apart."
+    return f"{plural(len(seen.proof), 'claim')} about the parts, each proved by a query:"
