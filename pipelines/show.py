@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from components.common.champion import PromotionEntry, champion_and_previous
 from components.common.layout import project_store
@@ -19,6 +20,7 @@ from components.common.run_record import RunRecord
 
 if TYPE_CHECKING:
     from pipelines.doctor import Finding
+    from pipelines.init.start import Written
 
 _TALK = Console(stderr=True, highlight=False)
 _WIDE = 200  # characters, where there is no terminal to fit into
@@ -143,6 +145,30 @@ def runs(records: list[RunRecord], *, as_json: bool) -> None:
         reason = r.reasons[0] if r.reasons else ""
         table.add_row(r.run, verdict_words(r), f"{r.seconds:.1f}", _arrow(r), reason)
     _DATA.print(table) if records else print("there are no runs yet")
+
+
+def ask(question: str, proposal: str) -> str:
+    """Ask a person; an empty answer takes the proposal."""
+    import typer
+
+    return str(typer.prompt(question, default=proposal, err=True)).strip()
+
+
+def proposal(written: Written, *, as_json: bool) -> None:
+    """What init read, what it decided, and what to do next."""
+    from pipelines.init.table import rows_of
+
+    files = [str(file) for file in written.files]
+    if as_json:
+        said = {"project": str(written.folder), **written.proposal.as_data(), "files": files}
+        print(json.dumps(said, indent=2))
+        return
+    table = Table(show_header=False, title=f"wrote {written.folder}", title_justify="left")
+    for name, words in rows_of(written.proposal):
+        table.add_row(Text(name), Text(words))
+    _DATA.print(table)
+    _DATA.print(f"check:    {written.folder}/README.md says what to look at first", soft_wrap=True)
+    _DATA.print(f"next:     evertrain run {written.folder}", markup=False, soft_wrap=True)
 
 
 def findings(found: list[Finding], *, as_json: bool) -> None:
