@@ -142,7 +142,7 @@ def _label(proposal: Proposal) -> list[Expectation]:
         found.append(
             _expectation(
                 "expect_column_values_to_not_be_null",
-                f"{missing:.1%} of the sample have no label; rows without one are not learned from.",
+                f"{missing:.1%} of the sample have no label; nothing is learned from those.",
                 column=label.name,
                 mostly=mostly,
             )

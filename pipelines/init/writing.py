@@ -92,8 +92,8 @@ def _words(proposal: Proposal, folder: Path, name: str) -> dict[str, Any]:
         ),
         "left_out": proposal.features.left_out,
         "read": f"Proposed by `evertrain init` from {proposal.sample.rows:,} rows of "
-        f"{len(proposal.sample.read)} of {len(source.objects)} objects; change what you know better. "
-        "Every key: `evertrain schema`.",
+        f"{len(proposal.sample.read)} of {len(source.objects)} objects; change what you know "
+        "better. Every key: `evertrain schema`.",
         "title": _wrapped(f"{_meaning(proposal)} Embeddings and numbers into a small network."),
         "meaning": _meaning(proposal),
         "mapping": f"{{{literal(label.negative)}: 0.0, {literal(label.positive)}: 1.0}}",
@@ -103,11 +103,7 @@ def _words(proposal: Proposal, folder: Path, name: str) -> dict[str, Any]:
 
 def _meaning(proposal: Proposal) -> str:
     value = proposal.label.positive
-    said = (
-        f"{value:g}"
-        if isinstance(value, float)
-        else shown(str(value).lower() if isinstance(value, bool) else value)
-    )
+    said = f"{value:g}" if isinstance(value, float) else shown(value)
     return f"Whether {shown(proposal.label.name)} is {said}."
 
 
