@@ -148,10 +148,16 @@ def runs(records: list[RunRecord], *, as_json: bool) -> None:
 
 
 def ask(question: str, proposal: str) -> str:
-    """Ask a person; an empty answer takes the proposal."""
-    import typer
+    """Ask a person on stderr; an empty answer takes the proposal.
 
-    return str(typer.prompt(question, default=proposal, err=True)).strip()
+    Not typer's prompt, which writes a blank to stdout.
+    """
+    usual = f" [{proposal}]" if proposal else ""
+    print(f"{question}{usual}: ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        raise KeyboardInterrupt
+    return answer.strip() or proposal
 
 
 def proposal(written: Written, *, as_json: bool) -> None:

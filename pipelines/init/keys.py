@@ -60,6 +60,8 @@ def check_key(
     Raises:
         ConfigurationError: A column is missing or has nulls, or two rows share a key.
     """
+    if not key:
+        raise ConfigurationError("no column was named as the row's key", hint="pass --key COLUMN")
     for name in key:
         column = next((c for c in columns if c.name == name), None)
         if column is None:
