@@ -85,15 +85,8 @@ def lint(file: Path) -> str:
     """What ruff says of a file by this repository's rules, its form included."""
     said = ""
     for words in (["check"], ["format", "--diff"]):
-        ruff = [
-            sys.executable,
-            "-m",
-            "ruff",
-            *words,
-            "--config",
-            REPOSITORY / "pyproject.toml",
-            file,
-        ]
+        rules = ["--config", REPOSITORY / "pyproject.toml"]
+        ruff = [sys.executable, "-m", "ruff", *words, *rules, file]
         ended = subprocess.run(ruff, capture_output=True, text=True, check=False)
         said += "" if ended.returncode == 0 else ended.stdout + ended.stderr
     return said
@@ -146,10 +139,8 @@ def test_the_suite_is_as_great_expectations_would_write_it(shop: Path) -> None:
     assert told == [
         (e["type"], e["kwargs"], e["severity"], e["notes"]) for e in content["expectations"]
     ]
-    (fresh,) = [
-        e for e in content["expectations"] if e["type"] == "unexpected_rows_expectation"
-    ] or [None]
-    assert fresh is None, "the newest order is of February 2025: nobody can say what fresh is"
+    types = {e["type"] for e in content["expectations"]}
+    assert "unexpected_rows_expectation" not in types, "the newest order is old: nothing is fresh"
 
 
 def test_types_of_the_suite_are_what_duckdb_calls_them(shop: Path) -> None:
@@ -246,29 +237,21 @@ def test_labels_of_any_two_values_become_0_and_1(
 
 def test_the_written_task_is_as_clean_as_our_own_code(shop: Path) -> None:
     assert lint(shop / "task.py") == ""
-    mypy = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", shop / "task.py"]
+
+
+@pytest.mark.slow  # mypy reads torch: over a minute where it has no cache
+def test_the_written_task_has_the_types_that_it_says(shop: Path) -> None:
     ended = subprocess.run(
-        [*mypy, "--cache-dir", shop / "mypy"],
-        capture_output=True, text=True, check=False, cwd=REPOSITORY, env=environment(),
+        [sys.executable, "-m", "mypy", shop / "task.py"],
+        capture_output=True, text=True, check=False, cwd=REPOSITORY,
+        env=environment() | {"MYPYPATH": str(REPOSITORY)},
     )  # fmt: skip
-    assert ended.returncode == 0, ended.stdout
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_names_come_back_from_python_and_yaml_as_they_were() -> None:
-    names = [
-        *WILD.values(),
-        "yes",
-        "null",
-        "1",
-        "1.5",
-        "2025-01-01",
-        "a: b",
-        "- a",
-        "~",
-        "",
-        "a\\'\"",
-        "0x1",
-    ]
+    names = [*WILD.values(), "yes", "null", "1", "1.5", "2025-01-01", "a: b", "- a", "~", "0x1"]
+    names += ["", "a\\'\"", "a:", "*", "x#y", "x #y"]
     assert [ast.literal_eval(literal(name)) for name in names] == names
     assert [yaml.safe_load(f"[{scalar(name)}]") for name in names] == [[name] for name in names]
 
