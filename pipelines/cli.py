@@ -39,6 +39,35 @@ SetOption = Annotated[
 
 
 @app.command()
+def init(
+    data: Annotated[str, typer.Argument(help="Folder or s3://bucket/prefix.")],
+    label: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The binary column to predict.")
+    ] = "",
+    project: Annotated[Path, typer.Option(help="Folder to write; made if missing.")] = Path(
+        "project"
+    ),
+    time: Annotated[
+        str, typer.Option(metavar="COLUMN", help="When a row came to be; none: there is none.")
+    ] = "",
+    key: Annotated[
+        str, typer.Option(metavar="COLUMN,…", help="Columns that together name one row.")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Take the proposals; ask nothing.")] = False,
+    force: Annotated[bool, typer.Option(help="Overwrite the files of an earlier init.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a project for some data: task, settings and suite, proposed from a sample."""
+    from pipelines.init.asking import Asking, on_a_terminal
+    from pipelines.init.proposal import Given
+    from pipelines.init.start import start
+
+    asking = Asking(take_proposals=yes, ask=show.ask if on_a_terminal() and not yes else None)
+    given = Given(label=label, time=time, key=key, asking=asking)
+    show.proposal(start(data, folder=project, given=given, force=force), as_json=as_json)
+
+
+@app.command()
 def run(
     project: ProjectArgument,
     data: Annotated[str, typer.Option(help="Data URI instead of data.source.")] = "",

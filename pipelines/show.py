@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from components.common.champion import PromotionEntry, champion_and_previous
 from components.common.layout import project_store
@@ -20,6 +21,7 @@ from components.common.run_record import RunRecord
 if TYPE_CHECKING:
     from pipelines.data import DataPage
     from pipelines.doctor import Finding
+    from pipelines.init.start import Written
 
 _TALK = Console(stderr=True, highlight=False)
 _WIDE = 200  # characters, where there is no terminal to fit into
@@ -153,6 +155,36 @@ def data(page: DataPage, *, as_json: bool) -> None:
             f"{page.judgement.headline} {page.judgement.reason}", markup=False, soft_wrap=True
         )
     lines(page.as_json(), [page.place], as_json=as_json)
+
+
+def ask(question: str, proposal: str) -> str:
+    """Ask a person on stderr; an empty answer takes the proposal.
+
+    Not typer's prompt, which writes a blank to stdout.
+    """
+    usual = f" [{proposal}]" if proposal else ""
+    print(f"{question}{usual}: ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        raise KeyboardInterrupt
+    return answer.strip() or proposal
+
+
+def proposal(written: Written, *, as_json: bool) -> None:
+    """What init read, what it decided, and what to do next."""
+    from pipelines.init.table import rows_of
+
+    files = [str(file) for file in written.files]
+    if as_json:
+        said = {"project": str(written.folder), **written.proposal.as_data(), "files": files}
+        print(json.dumps(said, indent=2))
+        return
+    table = Table(show_header=False, title=f"wrote {written.folder}", title_justify="left")
+    for name, words in rows_of(written.proposal):
+        table.add_row(Text(name), Text(words))
+    _DATA.print(table)
+    _DATA.print(f"check:    {written.folder}/README.md says what to look at first", soft_wrap=True)
+    _DATA.print(f"next:     evertrain run {written.folder}", markup=False, soft_wrap=True)
 
 
 def findings(found: list[Finding], *, as_json: bool) -> None:
