@@ -6,7 +6,9 @@ Three looks at the days of a reference (its clusters), never at its rows:
   block bootstrap: Künsch 1989), against a reference drawn likewise. What chance does.
 - *past*: each window of the past, as long as the new batch, against all that came before it.
   What clean batches have looked like so far.
-- *steps*: each window of the past against the one just before it. How fast the data moves.
+- *steps*: each window of the past against the one just before it; as long as the new batch, but a
+  third of the past at most. How fast the data moves. Where days are missing between the reference
+  and the new batch, as many are left out here.
 """
 
 from __future__ import annotations
@@ -50,7 +52,6 @@ class History:
         tail: First cluster of the end of the reference that a new batch's beginning follows.
         head: Clusters of the new batch that are that beginning.
         rows: Of the new batch: a drawn one with more is thinned to as many.
-        seed: Of the thinning.
     """
 
     drawn: Floats
@@ -84,9 +85,10 @@ def history_of(now: Profile, before: Profile, *, draws: int, seed: int = 0) -> H
     if before.ordered and clusters >= 2 * length:
         first = np.arange(clusters - length, length - 1, -max(1, length // 4))[::-1]
         past = Windows((first, first + length), (np.zeros_like(first), first))
-    if before.ordered and clusters >= 2 * step:
-        first = np.arange(step, clusters - step + 1)
-        steps = Windows((first, first + step), (first - step, first))
+    gap = _gap(now, before) if before.ordered and now.ordered else 0
+    if before.ordered and clusters >= 2 * step + gap:
+        first = np.arange(step + gap, clusters - step + 1)
+        steps = Windows((first, first + step), (first - gap - step, first - gap))
     return History(
         drawn=_drawn(random, clusters, length, block, draws),
         drawn_before=_drawn(random, clusters, clusters, block, draws),
@@ -112,6 +114,15 @@ def _length(now: Profile, before: Profile) -> int:
     # a month that is cut by local time has a few hours of the day before and after it
     inner = (upto > 0.01) & (upto - rows / rows.sum() < 0.99)
     return max(1, int(inner.sum()))
+
+
+def _gap(now: Profile, before: Profile) -> int:
+    """Days without rows between the reference and the new batch."""
+    rows = now.cluster_rows.sum(axis=0)
+    if not rows.sum() or not len(before.first_days):
+        return 0
+    begins = now.first_days[int(np.searchsorted(np.cumsum(rows), 0.01 * rows.sum()))]
+    return max(0, int(begins - before.first_days[-1] - before.lengths[-1]))
 
 
 def _drawn(
