@@ -118,9 +118,16 @@ class DriftSettings(Settings):
     least_psi: float = Field(
         0.02, ge=0, description="A smaller population stability index is never an alarm."
     )
+    sudden_factor: float = Field(
+        1.5, ge=1,
+        description="A step from the reference's last days to the new ones that is this many times "
+        "the largest of the past is an alarm, even where the past as a whole explains the column.",
+    )  # fmt: skip
     block_factor: float = Field(
-        3.0, ge=1, description="An alarm this many times over its threshold blocks."
-    )
+        3.0, ge=1,
+        description="An alarm this many times over its threshold blocks, and so do columns that "
+        "together say less than one part in this many of what they said of the label.",
+    )  # fmt: skip
     block_psi: float = Field(
         0.5, ge=0, description="Below this population stability index nothing is blocked."
     )

@@ -1,137 +1,226 @@
-"""What the data looks like, how it moved, and which feature knows too much."""
+"""What a snapshot looks like, small enough to keep: the numbers behind pictures and thresholds.
+
+A profile holds, for every column, counts of rows in cells: for numbers, intervals between fixed
+edges; for texts, the frequent values; then nulls. The same counts are kept for every day, with the
+label's, so that days can be drawn again later without the rows (`history.py`).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from components.common.data_figures import ColumnDrift, Leak
+from training_core.errors import StoppedByGate
 
-_BINS = 20
-_CATEGORIES = 200
-_FLOOR = 1e-4  # share given to an empty bin, so that its logarithm exists
-
-
-def profile_of(rows: pd.DataFrame) -> dict[str, Any]:
-    """Describe each column as plain data: kind, nulls, mean or top category, histogram."""
-    columns = {}
-    for name in map(str, rows.columns):
-        values = rows[name]
-        entry: dict[str, Any] = {"null": float(values.isna().mean())}
-        if pd.api.types.is_numeric_dtype(values.dtype):
-            known = np.asarray(values.dropna(), dtype=np.float64)
-            known = known[np.isfinite(known)]
-            edges = (
-                np.unique(np.quantile(known, np.linspace(0, 1, _BINS + 1))[1:-1])
-                if known.size
-                else np.zeros(0)
-            )
-            entry |= {
-                "kind": "number",
-                "mean": float(known.mean()) if known.size else None,
-                "edges": edges.tolist(),
-                "shares": _shares(known, edges).tolist(),
-            }
-        elif pd.api.types.is_datetime64_any_dtype(values.dtype):
-            entry |= {"kind": "time", "first": str(values.min()), "last": str(values.max())}
-        else:
-            top = values.astype("string").value_counts(normalize=True).head(_CATEGORIES)
-            entry |= {
-                "kind": "category",
-                "shares": {str(k): float(v) for k, v in top.items()},
-            }
-        columns[name] = entry
-    return {"format": "evertrain/profile/1", "rows": len(rows), "columns": columns}
+FORMAT = "evertrain/profile/2"
+BINS = 20  # of a number's histogram, the bin of nulls aside
+FINE = 5  # cells a bin: the Kolmogorov-Smirnov distance is taken at their edges
+CATEGORIES = 200  # counted by name
+DAILY_CATEGORIES = 40  # of those, counted by name every day
+Kind = Literal["number", "category", "time", "boolean"]
+Counts = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
-def drift_between(rows: pd.DataFrame, before: dict[str, Any]) -> list[ColumnDrift]:
-    """Compare rows with an earlier profile, column by column, largest drift first."""
-    found = []
-    for name, old in before["columns"].items():
-        if name not in rows.columns or old["kind"] == "time":
-            continue
-        values = rows[name]
-        if old["kind"] == "number" and pd.api.types.is_numeric_dtype(values.dtype):
-            known = np.asarray(values.dropna(), dtype=np.float64)
-            known = known[np.isfinite(known)]
-            shares = _shares(known, np.asarray(old["edges"]))
-            psi = _psi(np.asarray(old["shares"]), shares)
-            now = f"{known.mean():.4g}" if known.size else "–"
-            then = "–" if old["mean"] is None else f"{old['mean']:.4g}"
-        elif old["kind"] == "category":
-            top = values.astype("string").value_counts(normalize=True).head(_CATEGORIES)
-            names = sorted({*old["shares"], *map(str, top.index)})
-            psi = _psi(
-                np.array([old["shares"].get(n, 0.0) for n in names]),
-                np.array([float(top.get(n, 0.0)) for n in names]),
-            )
-            now = str(top.index[0]) if len(top) else "–"
-            then = max(old["shares"], key=old["shares"].get, default="–")
-        else:
-            continue
-        found.append(
-            ColumnDrift(
-                column=name, psi=psi, now=now, before=then,
-                null_now=float(values.isna().mean()), null_before=old["null"],
-            )
-        )  # fmt: skip
-    return sorted(found, key=lambda drift: -drift.psi)
+@dataclass(frozen=True)
+class Cells:
+    """Where the values of a column are counted.
 
+    A number is filed by the upper 16 bits of `float32(value - centre)`: sign, exponent and seven
+    bits of the fraction. A table of 65,536 cells then does what a search among edges would take
+    fifteen times as long for (2 against 45 ns a value), at the price of edges that are rounded to
+    1/128 of their distance from the centre.
 
-def find_leaks(rows: pd.DataFrame, label: str, limit: float) -> list[Leak]:
-    """Return numeric columns that alone rank a binary label with an AUC above the limit.
-
-    Text columns are ranked by the label's rate in each value, on the other half of the rows.
+    Attributes:
+        centre: Of numbers; about their median.
+        keys: Of numbers: the ordered upper bits (0 to 65,535) at which each cell but the first
+            begins; ascending.
+        names: Of texts and booleans: the values counted by name; the cell after them is "other".
+        coarse: The bin of each cell, the null's (the last one) included; ascending.
     """
-    if label not in rows.columns:
-        return []
-    labelled = rows[rows[label].notna()]
-    truth = labelled[label].astype(float).to_numpy()
-    if len(np.unique(truth)) != 2:
-        return []
-    found = []
-    for name in map(str, labelled.columns):
-        values = labelled[name]
-        if name == label or pd.api.types.is_datetime64_any_dtype(values.dtype):
-            continue
-        if pd.api.types.is_numeric_dtype(values.dtype):
-            score = np.asarray(values, dtype=np.float64)
-            where = np.isfinite(score)
-        else:
-            text = values.astype("string").fillna("")
-            half = np.arange(len(text)) % 2 == 0
-            rates = pd.Series(truth[half]).groupby(text[half].to_numpy()).mean()
-            score = text.map(rates).fillna(truth.mean()).to_numpy(dtype=np.float64)
-            where = ~half
-        auc = _auc(score[where], truth[where] > 0.5)
-        strength = max(auc, 1 - auc)
-        if strength > limit:
-            found.append(Leak(column=name, auc=strength))
-    return sorted(found, key=lambda leak: -leak.auc)
+
+    centre: float = 0.0
+    keys: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    coarse: list[int] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """Cells in all; the last one is the nulls', the one before (of names) "other"."""
+        return len(self.coarse)
+
+    @property
+    def bins(self) -> int:
+        """Bins in all; the last one is the nulls'."""
+        return self.coarse[-1] + 1
+
+    @property
+    def edges(self) -> Floats:
+        """Where each cell of numbers but the first begins, to 1/128 of the way from the centre."""
+        return self.centre + values_of(np.array(self.keys, np.uint16)).astype(np.float64)
+
+    def merged(self, cells: Counts) -> Counts:
+        """Counts by bin from counts by cell (last axis)."""
+        starts = np.flatnonzero(np.diff(self.coarse, prepend=-1))
+        merged: Counts = np.add.reduceat(cells, starts, axis=-1)
+        return merged
 
 
-def _auc(score: npt.NDArray[np.float64], truth: npt.NDArray[np.bool_]) -> float:
-    """Area under the ROC curve by ranks (Mann-Whitney), ties at their mean rank."""
-    positives = int(truth.sum())
-    if positives in (0, len(truth)):
-        return 0.5
-    ranks = pd.Series(score).rank().to_numpy()
-    wins = ranks[truth].sum() - positives * (positives + 1) / 2
-    return float(wins / (positives * (len(truth) - positives)))
+@dataclass(frozen=True)
+class ColumnProfile:
+    """One column; counts are rows.
+
+    Attributes:
+        distinct: About, within some 3 %; None: not taken, for the cells are another profile's.
+        low, high: Smallest and largest value, as text; empty without values.
+        least, most: The same as numbers; instants in days since 1970. None for texts.
+        label_correlation: Pearson for numbers and times, Cramér's V for the rest.
+        quantiles: Of numbers at 1, 5, 25, 50, 75, 95 and 99 %, to the width of a cell.
+        beyond: Rows below and above what the profile whose cells are used has seen.
+        unseen: Values that those cells do not name, the most frequent ones, with their rows.
+        cells: Where values are counted.
+        totals: int64 [cells].
+        daily: int64 [3, clusters, bins]: rows without label, rows labelled 0, rows labelled 1.
+    """
+
+    column: str
+    kind: Kind
+    type: str
+    nulls: int
+    distinct: int | None
+    low: str
+    high: str
+    least: float | None
+    most: float | None
+    mean: float | None
+    std: float | None
+    label_correlation: float | None
+    quantiles: list[float]
+    beyond: tuple[int, int]
+    unseen: dict[str, int]
+    cells: Cells
+    totals: Counts
+    daily: Counts
+
+    @property
+    def typical(self) -> str:
+        """The median, or the most frequent category; empty without values."""
+        if self.kind in ("category", "boolean"):
+            named = self.totals[: len(self.cells.names)]
+            return self.cells.names[int(named.argmax())] if named.any() else ""
+        return f"{self.quantiles[3]:.6g}" if self.quantiles else ""
+
+    def bin_labels(self) -> list[str]:
+        """What each bin holds, nulls last."""
+        starts = np.flatnonzero(np.diff(self.cells.coarse, prepend=-1))[1:-1]
+        if self.kind in ("category", "boolean"):
+            bins = self.cells.bins
+            return [*self.cells.names[: bins - 2], "other", "null"]
+        edges = [f"{edge:.6g}" for edge in self.cells.edges[starts - 1]]
+        if self.kind == "time":
+            days = np.array([float(edge) for edge in edges]).astype("datetime64[D]")
+            edges = [str(day) for day in days]
+        pairs = zip([self.low, *edges], [*edges, self.high], strict=True)
+        labels = [f"{low} to {high}" for low, high in pairs]
+        if edges and self.least is not None and self.cells.merged(self.totals)[0] == 0:
+            labels[0] = f"below {edges[0]}"
+        return [*labels, "null"]
 
 
-def _shares(
-    values: npt.NDArray[np.float64], edges: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    counts = np.bincount(np.searchsorted(edges, values), minlength=len(edges) + 1)
-    shares: npt.NDArray[np.float64] = counts / max(1, len(values))
-    return shares
+@dataclass(frozen=True)
+class Profile:
+    """A snapshot, or a part of one.
+
+    Attributes:
+        first_days: Of each cluster, in days since 1970, ascending; without a time column: 0, 1, …
+        lengths: Of each cluster in days: 1, older ones 7, all that is older still 0.
+        ordered: Whether clusters are days; otherwise they are hashed groups of rows.
+        cluster_rows: int64 [3, clusters]: rows without label, labelled 0, labelled 1.
+        undated: Rows whose time is null or later than 999 in 1,000: in no cluster.
+    """
+
+    rows: int
+    label: str
+    ordered: bool
+    first_days: Counts
+    lengths: Counts
+    cluster_rows: Counts
+    undated: int
+    columns: dict[str, ColumnProfile]
+
+    @property
+    def label_mean(self) -> float | None:
+        """Share of the labelled rows in clusters whose label is 1."""
+        _, negatives, positives = (int(n) for n in self.cluster_rows.sum(axis=1))
+        return positives / (negatives + positives) if negatives + positives else None
+
+    def to_json(self) -> str:
+        """One line; arrays are compressed: 20 columns and 365 days take some 300 KB."""
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "columns"}
+        content["columns"] = [asdict(column) for column in self.columns.values()]
+        return json.dumps({"format": FORMAT, **content}, default=_packed)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Profile:
+        """Read what `to_json` wrote.
+
+        Raises:
+            StoppedByGate: It is no profile of this format.
+        """
+        try:
+            content = json.loads(text, object_hook=_unpacked)
+            if content.pop("format") != FORMAT:
+                raise ValueError("another format")
+            columns = [
+                ColumnProfile(
+                    **{**c, "cells": Cells(**c["cells"]), "beyond": tuple(c["beyond"])}
+                )
+                for c in content.pop("columns")
+            ]  # fmt: skip
+            return cls(columns={c.column: c for c in columns}, **content)
+        except (ValueError, TypeError, KeyError, AttributeError, zlib.error) as error:
+            raise StoppedByGate(
+                f"a data profile cannot be read as {FORMAT}: {error}",
+                hint="it is made again when its snapshot is validated again: run with --force",
+            ) from error
 
 
-def _psi(before: npt.NDArray[np.float64], now: npt.NDArray[np.float64]) -> float:
-    """Population stability index."""
-    before, now = np.maximum(before, _FLOOR), np.maximum(now, _FLOOR)
-    return float(((now - before) * np.log(now / before)).sum())
+def keys_of(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """The ordered upper 16 bits: the larger a value, the larger its key. Not for NaN."""
+    bits = np.ascontiguousarray(values).view(np.uint32) >> 16
+    ordered = np.where(bits & 0x8000, 0xFFFF - bits, bits | 0x8000)
+    return ordered.astype(np.uint16)
+
+
+def values_of(keys: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
+    """The value of each ordered key that is nearest to 0."""
+    wide = keys.astype(np.uint32)
+    bits = np.where(wide & 0x8000, wide & 0x7FFF, 0xFFFF - wide) << 16
+    return bits.astype(np.uint32).view(np.float32)
+
+
+def significant(value: float, digits: int = 10) -> float:
+    """Round: the last digits of a sum depend on the order of its rows."""
+    return float(f"{value:.{digits}g}")
+
+
+def _packed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        content = zlib.compress(value.astype("<i4").tobytes(), 6)
+        return {"shape": value.shape, "int32": base64.b85encode(content).decode()}
+    raise TypeError(f"{type(value).__name__} in a profile")
+
+
+def _unpacked(content: dict[str, Any]) -> Any:
+    if content.keys() != {"shape", "int32"}:
+        return content
+    raw = zlib.decompress(base64.b85decode(content["int32"]))
+    shape: Sequence[int] = content["shape"]
+    return np.frombuffer(raw, "<i4").astype(np.int64).reshape(shape)

@@ -1,0 +1,259 @@
+"""How far a new batch is from a reference, and whether the reference's own past explains it.
+
+Two questions are asked of each column. Is the batch further from all of the reference than chance
+and the past explain ("far")? And is it further from the reference's last days than the data has
+ever moved at once ("sudden")? A season goes far, but never suddenly; a fault does both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from components.common.data_figures import Bars, ColumnDrift, Drift, Finding
+from components.common.data_settings import DriftSettings
+from components.common.settings import ProjectSettings
+from components.validate_data import relation
+from components.validate_data.distances import (
+    chi_square_p,
+    jensen_shannon,
+    kolmogorov_smirnov,
+    psi,
+    shares_of,
+)
+from components.validate_data.drift_words import (
+    drift_finding,
+    fault_of_columns,
+    label_finding,
+    new_category_finding,
+    relation_findings,
+)
+from components.validate_data.history import (
+    History,
+    Past,
+    family_quantile,
+    history_of,
+    past_of,
+)
+from components.validate_data.profile import ColumnProfile, Floats, Profile
+
+_NAMED = 10  # categories that are told
+_LEAST_SHARE = 0.001  # of rows: a rarer new or vanished category is not told
+Alarm = Literal["steady", "warn", "block"]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A column's distance from the reference, and what is usual.
+
+    Attributes:
+        far: Population stability index against the whole reference, and its limit.
+        sudden: The same of the batch's first days against the reference's last ones; None: the
+            past has no two such windows, or no order.
+        outside: Share of rows where the reference has none: beyond its range, or unseen; and the
+            largest such share of a window of the past.
+    """
+
+    far: tuple[float, float]
+    sudden: tuple[float, float] | None
+    outside: tuple[float, float]
+
+    def level(self, settings: DriftSettings, *, ordered: bool) -> Alarm:
+        """Steady, worth a warning, or too far to go on."""
+        far = self.far[0] / self.far[1]
+        sudden = far if self.sudden is None else self.sudden[0] / self.sudden[1]
+        strange = self.outside[0] > 0.5 + self.outside[1]
+        alarm = (far > 1 and sudden > 1) or max(
+            far / settings.block_factor, sudden / settings.sudden_factor
+        ) > 1  # fmt: skip
+        if not alarm or self.far[0] <= settings.least_psi:
+            return "steady"
+        explained = self.sudden is None and ordered  # a season cannot be told from a fault
+        both = min(far, sudden) > settings.block_factor and not explained
+        if self.far[0] > settings.block_psi and sudden > 1 and (both or strange):
+            return "block"
+        return "warn"
+
+
+def drift_from(
+    now: Profile, before: Profile, *, settings: ProjectSettings, reference: str = ""
+) -> tuple[Drift, list[Finding]]:
+    """Compare a new batch with a reference, column by column.
+
+    Args:
+        now: Of the new rows, taken with the reference's cells (`take_profile(…, edges=before)`).
+        before: Of the reference.
+        settings: `validation.drift` and the levels of drift, new_category, label_shift and
+            label_relation.
+        reference: In words, for the report.
+
+    Returns:
+        The figures, the furthest column first, and what is found.
+    """
+    validation = settings.validation
+    history = history_of(now, before, draws=validation.drift.resamples)
+    names = [n for n in before.columns if n in now.columns and _comparable(now, before, n)]
+    findings = fault_of_columns(now, before, validation)
+    shifts = _shifts(now, before, names, history, validation.drift)
+    columns = []
+    for name in (n for n in before.columns if n in now.columns):
+        if now.columns[name].kind != before.columns[name].kind:
+            continue  # said by `fault_of_columns`
+        check = "label_shift" if name == before.label else "drift"
+        allowed = validation.level("label_shift" if check == "label_shift" else "drift")
+        shift = shifts.get(name)
+        level: Alarm = "steady"
+        if shift is not None and allowed != "off":
+            level = shift.level(validation.drift, ordered=before.ordered)
+            level = "warn" if (level, allowed) == ("block", "warn") else level
+        column = _figures(now, before, name, shift, level)
+        columns.append(column)
+        if shift is not None and level != "steady":
+            tell = label_finding if name == before.label else drift_finding
+            findings.append(tell(column, shift.far, shift.sudden, now, before))
+        if column.kind == "category" and shift is not None and validation.level("new_category") != "off":
+            findings += new_category_finding(
+                column, now.columns[name], now.rows, shift.outside, validation.level("new_category")
+            )
+    if validation.level("label_relation") != "off":
+        findings += _relation(now, before, history, settings)
+    columns.sort(key=lambda c: (-(c.psi or 0.0), c.column))
+    findings.sort(key=lambda f: f.level != "block")
+    drift = Drift(
+        reference=reference, rows_now=now.rows, rows_before=before.rows, columns=columns,
+        label_now=now.label_mean, label_before=before.label_mean,
+        classifier_auc=None, classifier_columns=[],
+    )  # fmt: skip
+    return drift, findings
+
+
+def _comparable(now: Profile, before: Profile, name: str) -> bool:
+    a, b = now.columns[name], before.columns[name]
+    return a.kind == b.kind and a.kind != "time" and a.cells == b.cells
+
+
+def _shifts(
+    now: Profile, before: Profile, names: list[str], history: History, settings: DriftSettings
+) -> dict[str, Shift]:
+    if not names or not len(before.first_days) or not now.rows:
+        return {}
+    counts = {n: before.columns[n].daily.sum(axis=0).astype(np.float64) for n in names}
+    pasts = {n: past_of(counts[n], psi, history, thin=True) for n in names}
+    chance = family_quantile([pasts[n].drawn for n in names], settings.false_alarms)
+    found = {}
+    for name, by_chance in zip(names, chance, strict=True):
+        past = pasts[name]
+        a, b = now.columns[name], before.columns[name]
+        far = float(psi(a.cells.merged(a.totals), b.cells.merged(b.totals)))
+        limit = max(settings.least_psi, float(by_chance), *past.windows)
+        found[name] = Shift(
+            far=(far, limit),
+            sudden=_sudden(a, b, history, past, settings),
+            outside=(_outside(a, b, now.rows), _strangest(counts[name], history)),
+        )
+    return found
+
+
+def _sudden(
+    now: ColumnProfile, before: ColumnProfile, history: History, past: Past, settings: DriftSettings
+) -> tuple[float, float] | None:
+    if not len(past.steps):
+        return None
+    head = now.daily.sum(axis=0)[: history.head].sum(axis=0)
+    tail = before.daily.sum(axis=0)[history.tail :].sum(axis=0)
+    return float(psi(head, tail)), max(settings.least_psi, *past.steps)
+
+
+def _outside(now: ColumnProfile, before: ColumnProfile, rows: int) -> float:
+    """Share of rows with values that the reference does not have at all."""
+    if now.kind == "number":
+        return sum(now.beyond) / max(1, rows)
+    other = before.totals[-2] if len(before.totals) > 1 else 0
+    return float(now.totals[-2]) / max(1, rows) if not other else 0.0
+
+
+def _strangest(counts: Floats, history: History) -> float:
+    """The largest share of a window of the past in bins that were empty until then."""
+
+    def empty(now: Floats, before: Floats) -> Floats:
+        found: Floats = np.where(before == 0, shares_of(now), 0.0).sum(axis=-1)
+        return found
+
+    windows = past_of(counts, empty, history, thin=False).windows
+    return float(windows.max()) if len(windows) else 0.0
+
+
+def _figures(
+    now: Profile, before: Profile, name: str, shift: Shift | None, level: Alarm
+) -> ColumnDrift:
+    a, b = now.columns[name], before.columns[name]
+    text = a.kind in ("category", "boolean")
+    alike = shift is not None
+    vanished = [
+        n
+        for n, here, there in zip(a.cells.names, a.totals, b.totals, strict=False)
+        if text and alike and not here and there > _LEAST_SHARE * before.rows
+    ]
+    return ColumnDrift(
+        column=name, kind=a.kind,
+        psi=shift.far[0] if shift else None,
+        js=jensen_shannon(a.totals, b.totals) if alike else None,
+        ks=kolmogorov_smirnov(a.totals[:-1], b.totals[:-1]) if alike and not text else None,
+        chi2_p=chi_square_p(a.totals[:-1], b.totals[:-1]) if alike and text else None,
+        threshold=shift.far[1] if shift else None,
+        level=level,
+        now=_middle(a), before=_middle(b),
+        null_now=a.nulls / max(1, now.rows), null_before=b.nulls / max(1, before.rows),
+        new_categories=list(a.unseen)[:_NAMED], vanished_categories=vanished[:_NAMED],
+        bars=Bars(
+            labels=b.bin_labels(),
+            now=shares_of(a.cells.merged(a.totals)).tolist(),
+            before=shares_of(b.cells.merged(b.totals)).tolist(),
+        ) if a.cells == b.cells else Bars(labels=[], now=[], before=[]),
+    )  # fmt: skip
+
+
+def _middle(column: ColumnProfile) -> str:
+    if column.kind == "number":
+        return "" if column.mean is None else f"{column.mean:.4g}"
+    return column.typical
+
+
+def _relation(
+    now: Profile, before: Profile, history: History, settings: ProjectSettings
+) -> list[Finding]:
+    """What the columns say of the label, together and one by one."""
+    names = [
+        n
+        for n in before.columns
+        if n in now.columns and n != before.label and _comparable(now, before, n)
+        if before.columns[n].cells.bins > 2
+    ]
+    if not names or now.label_mean in (None, 0.0, 1.0) or before.label_mean in (None, 0.0, 1.0):
+        return []  # one class, or none: the label's own shift says so
+    counts = {n: _labelled(before.columns[n]) for n in names}
+    here = {n: _labelled(now.columns[n]).sum(axis=0)[None] for n in names}
+    there = {n: counts[n].sum(axis=0)[None] for n in names}
+    agreed = [past_of(counts[n], relation.agreement, history, thin=False) for n in names]
+    drawn = relation.slope(np.sum([p.drawn for p in agreed], axis=0))
+    windows = relation.slope(np.sum([p.windows for p in agreed], axis=0))
+    false_alarms = settings.validation.drift.false_alarms
+    limit = float(min([np.quantile(drawn, false_alarms), *windows]))
+    slope = float(
+        relation.slope(np.sum([relation.agreement(here[n], there[n]) for n in names], axis=0))[0]
+    )
+    changes = {n: float(relation.changed(here[n], there[n])[0]) for n in names}
+    pasts = [past_of(counts[n], relation.changed, history, thin=False) for n in names]
+    chance = family_quantile([p.drawn for p in pasts], false_alarms)
+    limits = {
+        n: max([float(q), *p.windows]) for n, q, p in zip(names, chance, pasts, strict=True)
+    }
+    return relation_findings(slope, limit, changes, limits, settings.validation)
+
+
+def _labelled(column: ColumnProfile) -> Floats:
+    """float64 [clusters, bins, 2]: labelled rows, and those labelled 1."""
+    _, no, yes = column.daily
+    return np.stack([no + yes, yes], axis=-1).astype(np.float64)
