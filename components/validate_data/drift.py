@@ -113,7 +113,11 @@ def drift_from(
         if shift is not None and level != "steady":
             tell = label_finding if name == before.label else drift_finding
             findings.append(tell(column, shift.far, shift.sudden, now, before))
-        if column.kind == "category" and shift is not None and validation.level("new_category") != "off":
+        if (
+            column.kind == "category"
+            and shift is not None
+            and validation.level("new_category") != "off"
+        ):
             findings += new_category_finding(
                 column, now.columns[name], now.rows, shift.outside, validation.level("new_category")
             )
@@ -247,9 +251,7 @@ def _relation(
     changes = {n: float(relation.changed(here[n], there[n])[0]) for n in names}
     pasts = [past_of(counts[n], relation.changed, history, thin=False) for n in names]
     chance = family_quantile([p.drawn for p in pasts], false_alarms)
-    limits = {
-        n: max([float(q), *p.windows]) for n, q, p in zip(names, chance, pasts, strict=True)
-    }
+    limits = {n: max([float(q), *p.windows]) for n, q, p in zip(names, chance, pasts, strict=True)}
     return relation_findings(slope, limit, changes, limits, settings.validation)
 
 

@@ -1,30 +1,19 @@
-"""Hold a snapshot against its suite, profile it, and put bad rows aside."""
+"""Hold a snapshot against its rules, its suite and its own past; stop the run where it fails."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from components.common.artifacts import MetricsArtifact, log_metrics, write_json
-from components.common.champion import PromotionLog
-from components.common.data_figures import Expectation, ValidateFigures
-from components.common.local import fetch_snapshot, refuse_mixed_schemas
+from components.common.data_figures import Expectation, Finding, ValidateFigures
+from components.common.local import fetch_snapshot, open_cache, refuse_mixed_schemas
 from components.common.manifest import read_manifest
-from components.common.records import StepContext, step
-from components.common.rows import broken_rules, read_snapshot, write_frame
-from components.validate_data.expectations import data_docs_page, validate
-from components.validate_data.profile import drift_between, find_leaks, profile_of
-from infra.errors import ObjectMissing
+from components.common.records import step
+from components.common.tables import add_view, open_tables
+from components.validate_data.data_docs import data_docs_page
+from components.validate_data.examination import examine
+from components.validate_data.references import keep_profile, references, remember_as_last
 from training_core.errors import StoppedByGate
-
-
-def profile_key(run_key: str) -> str:
-    """Where a snapshot's profile lies; later snapshots are compared with the champion's."""
-    return f"profiles/{run_key}.json"
 
 
 def run(
@@ -41,54 +30,34 @@ def run(
     with step(
         "validate_data", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
-        settings = context.project.settings
-        manifest = read_manifest(context.store, data_digest)
-        refuse_mixed_schemas(fetch_snapshot(context, manifest))
-        rows = read_snapshot(context, manifest)
-        results = validate(rows, context.project.folder / settings.validation.suite)
-        rules_fault: StoppedByGate | None = None
-        try:
-            aside = broken_rules(rows, settings.validation.row_rules)
-        except StoppedByGate as error:  # the suite speaks first, and the report shows what it saw
-            rules_fault = error
-            aside = pd.Series("", index=rows.index, dtype="object")
-        kept = rows[aside == ""]
-        label = context.project.task().label
-        reference, before = _reference(context)
-        profile = profile_of(rows)
-        context.store.put(profile_key(run_key), json.dumps(profile).encode())
-        figures = ValidateFigures(
-            rows=len(rows),
-            quarantined=dict(Counter(aside[aside != ""])),
-            expectations=results,
-            warnings=sum(not e.success and e.severity != "critical" for e in results),
-            reference=reference,
-            drift=drift_between(rows, before) if before else [],
-            leaks=find_leaks(kept, label, settings.validation.leak_auc),
-        )
-        context.say(figures)
-        Path(data_docs).parent.mkdir(parents=True, exist_ok=True)
-        Path(data_docs).write_text(data_docs_page(results))
-        log_metrics(
-            metrics,
-            {
-                "rows": len(rows),
-                "rows_put_aside": int((aside != "").sum()),
-                "expectations_failed": sum(not e.success for e in results),
-            },
-        )
-        _put_aside(context, rows, aside, run_key)
-        refuse_failures(results)
-        if rules_fault is not None:
-            raise rules_fault
-        if figures.leaks:
-            worst = figures.leaks[0]
-            raise StoppedByGate(
-                f"the column {worst.column!r} alone ranks the labels with an AUC of "
-                f"{worst.auc:.3f} (limit {settings.validation.leak_auc}): it seems to know them",
-                hint="find out whether it is known at prediction time; if it truly is, raise "
-                "validation.leak_auc",
+        manifest = read_manifest(context.store, data_digest, open_cache(context))
+        objects = fetch_snapshot(context, manifest)
+        refuse_mixed_schemas(objects)
+        with open_tables(
+            context.project.settings.data,
+            readable=[context.cache],
+            scratch=context.home / "scratch",
+        ) as connection:
+            add_view(connection, "rows", objects)
+            seen = examine(
+                connection,
+                context,
+                objects=objects,
+                contents=dict(manifest.keys_and_hashes()),
+                known=references(context, digest=data_digest),
             )
+        context.say(seen.figures)
+        Path(data_docs).parent.mkdir(parents=True, exist_ok=True)
+        Path(data_docs).write_text(data_docs_page(seen.figures.expectations))
+        log_metrics(metrics, _metrics(seen.figures))
+        if seen.stopped is not None:
+            raise seen.stopped
+        refuse_failures(seen.figures.expectations)
+        refuse_findings(seen.figures.findings)
+        assert seen.profile is not None
+        assert seen.sample is not None
+        keep_profile(context, run_key, digest=data_digest, profile=seen.profile, sample=seen.sample)
+        remember_as_last(context, run_key)
         write_json(validated, {"digest": data_digest})
 
 
@@ -111,31 +80,29 @@ def refuse_failures(results: list[Expectation]) -> None:
         )
 
 
-def _put_aside(
-    context: StepContext, rows: pd.DataFrame, aside: pd.Series[Any], run_key: str
-) -> None:
-    """Keep the rows that broke a rule, each with the rule's name, within the budget."""
-    bad = rows[aside != ""].assign(broken_rule=aside[aside != ""])
-    if bad.empty:
-        return
-    sha256 = write_frame(context.store, bad, context.home / "scratch" / f"{run_key}-aside")
-    budget = context.project.settings.validation.quarantine_budget
-    if len(bad) > budget * len(rows):
-        worst = bad["broken_rule"].value_counts()
+def refuse_findings(findings: list[Finding]) -> None:
+    """Stop where a check other than the suite found something that blocks.
+
+    Raises:
+        StoppedByGate: Names the first three.
+    """
+    blocking = [f for f in findings if f.level == "block"]
+    if blocking:
+        more = f" (and {len(blocking) - 3} more)" if len(blocking) > 3 else ""
+        checks = " and ".join(sorted({f.check for f in blocking}))
         raise StoppedByGate(
-            f"{len(bad)} of {len(rows)} rows break row rules, more than the budget of {budget:.2%}"
-            f" (most often: {worst.index[0]}, {worst.iloc[0]} times)",
-            hint=f"they are kept as objects/{sha256} (Parquet) in {context.store.uri}",
+            "; ".join(f.message for f in blocking[:3]) + more,
+            hint=blocking[0].hint
+            or f"mend the data; if this is how it will be, set validation.levels for {checks}",
         )
 
 
-def _reference(context: StepContext) -> tuple[str, dict[str, Any]]:
-    """The profile of the data that the champion was trained on, and its name."""
-    head = PromotionLog(context.store).head()
-    if head is None:
-        return "", {}
-    try:
-        profile = json.loads(context.store.get(profile_key(head.run_key)))
-    except ObjectMissing:
-        return "", {}
-    return f"the data of champion {head.version}", profile
+def _metrics(figures: ValidateFigures) -> dict[str, float]:
+    return {
+        "rows": figures.rows,
+        "new_rows": figures.new_rows,
+        "rows_put_aside": sum(figures.quarantined.values()),
+        "expectations_failed": sum(not e.success for e in figures.expectations),
+        "findings": len(figures.findings),
+        "findings_that_block": sum(f.level == "block" for f in figures.findings),
+    }

@@ -1,0 +1,203 @@
+"""Everything that is looked at in a snapshot, in order, whatever is wrong with it.
+
+Row rules first: the rest sees what they let through. Then the suite, the profile, what has changed
+since the references, and the checks of trust. Nothing here stops at the first fault, so that the
+report shows them all; what has to stop the run is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import duckdb
+import pyarrow as pa
+
+from components.common.data_figures import Drift, Expectation, Finding, ValidateFigures
+from components.common.records import StepContext
+from components.common.row_rules import Cut, cut, hold_to_budget, put_aside
+from components.common.settings import ProjectSettings
+from components.common.tables import NUMBER, OBJECT, LocalObject, columns_of, quoted, text
+from components.common.targets import TARGETS, Target, add_targets
+from components.validate_data.column_figures import column_figures
+from components.validate_data.drift import drift_from
+from components.validate_data.expectations import validate
+from components.validate_data.joint_shift import (
+    joint_shift,
+    joint_shift_findings,
+    sample_rows,
+)
+from components.validate_data.profile import Profile
+from components.validate_data.references import Reference
+from components.validate_data.take_profile import take_profile
+from components.validate_data.trust import find_all
+from training_core.errors import StoppedByGate
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was seen.
+
+    Attributes:
+        figures: For the record.
+        stopped: A fault that is neither an expectation nor a finding: a rule that cannot be
+            checked, or more rows put aside than the budget allows.
+        profile, sample: What later snapshots are compared with; None: it went no further than the
+            suite.
+    """
+
+    figures: ValidateFigures
+    stopped: StoppedByGate | None
+    profile: Profile | None
+    sample: pa.Table | None
+
+
+def examine(
+    connection: duckdb.DuckDBPyConnection,
+    context: StepContext,
+    *,
+    objects: Sequence[LocalObject],
+    contents: Mapping[str, str],
+    known: Sequence[Reference],
+) -> Examined:
+    """Look at the rows of the view `rows`.
+
+    Args:
+        connection: With the views `rows` and `located_rows`.
+        context: Of the step; receives the rows that are put aside.
+        objects: Of the snapshot.
+        contents: The content hash of each object, by key.
+        known: What the snapshot is compared with.
+    """
+    settings, task = context.project.settings, context.project.task()
+    divided, quarantine, stopped = _divide(connection, context, objects)
+    results = validate(connection, "kept", context.project.folder / settings.validation.suite)
+    fits = not any(not e.success and e.severity == "critical" for e in results)
+    profile, sample = None, None
+    drifts: list[Drift] = []
+    findings: list[Finding] = []
+    new_rows = divided.rows
+    if divided.rows > divided.aside:
+        judged = _add_label_views(connection, label=task.label, target=task.target)
+        profile = take_profile(connection, judged, settings=settings, label=task.label)
+        for number, reference in enumerate(known):
+            view = f"fresh_{number}"
+            fresh = _fresh(connection, objects, contents, reference, rows=judged, view=view)
+            new_rows = min(new_rows, fresh)
+            if fresh:
+                drift, found = _changes(
+                    connection, view, reference, settings=settings, label=task.label
+                )
+                drifts.append(drift)
+                findings += found
+        if fits:  # what the suite refused would only be said again, or not be readable at all
+            sample = sample_rows(connection, judged, settings=settings)
+            findings += find_all(
+                connection,
+                settings=settings,
+                label=task.label,
+                target=task.target,
+                features=task.preprocessor().columns,
+                now=datetime.now(UTC),
+            )
+    return Examined(
+        figures=ValidateFigures(
+            rows=divided.rows,
+            new_rows=new_rows,
+            quarantined=divided.broken,
+            quarantine=quarantine,
+            expectations=results,
+            warnings=sum(not e.success and e.severity != "critical" for e in results),
+            columns=column_figures(profile) if profile is not None else [],
+            drift=drifts,
+            findings=sorted(findings, key=lambda f: f.level != "block"),
+        ),
+        stopped=stopped,
+        profile=profile,
+        sample=sample,
+    )
+
+
+def _divide(
+    connection: duckdb.DuckDBPyConnection, context: StepContext, objects: Sequence[LocalObject]
+) -> tuple[Cut, str, StoppedByGate | None]:
+    """Cut the rows by the rules, and keep those put aside; a fault is returned, not raised."""
+    validation = context.project.settings.validation
+    try:
+        divided = cut(connection, "rows", validation.row_rules)
+    except StoppedByGate as fault:
+        return cut(connection, "rows", []), "", fault
+    quarantine = put_aside(connection, context.store, divided=divided, objects=objects)
+    try:
+        hold_to_budget(
+            divided, quarantine, store=context.store, budget=validation.quarantine_budget
+        )
+    except StoppedByGate as fault:
+        return divided, quarantine, fault
+    return divided, quarantine, None
+
+
+def _add_label_views(connection: duckdb.DuckDBPyConnection, *, label: str, target: Target) -> str:
+    """Make the views `judged` and `located_judged`: `kept` with the label as the task reads it.
+
+    A label may be a text, or minutes of which the task asks whether they are more than fifteen.
+
+    Returns:
+        `judged`, or `kept` where the data lacks the label.
+    """
+    if label not in columns_of(connection, "kept"):
+        return "kept"
+    add_targets(connection, "kept", label=label, target=target)
+    for prefix in ("", "located_"):
+        connection.execute(
+            f"CREATE VIEW {prefix}judged AS "
+            f"SELECT k.* REPLACE (t.target AS {quoted(label)}) FROM {prefix}kept AS k "
+            f"LEFT JOIN {TARGETS} AS t ON k.{quoted(label)} IS NOT DISTINCT FROM t.value"
+        )
+    return "judged"
+
+
+def _fresh(
+    connection: duckdb.DuckDBPyConnection,
+    objects: Sequence[LocalObject],
+    contents: Mapping[str, str],
+    reference: Reference,
+    *,
+    rows: str,
+    view: str,
+) -> int:
+    """Make a view of the rows in objects that a reference did not have; return how many."""
+    new = [o for o in objects if contents[o.key] not in reference.contents]
+    if not new:
+        return 0
+    files = ", ".join(text(str(o.path)) for o in new)
+    connection.execute(
+        f"CREATE VIEW {view} AS SELECT * EXCLUDE ({OBJECT}, {NUMBER}) FROM located_{rows} "
+        f"WHERE {OBJECT} IN ({files})"
+    )
+    counted = connection.execute(f"SELECT count(*) FROM {view}").fetchall()
+    return int(counted[0][0])
+
+
+def _changes(
+    connection: duckdb.DuckDBPyConnection,
+    view: str,
+    reference: Reference,
+    *,
+    settings: ProjectSettings,
+    label: str,
+) -> tuple[Drift, list[Finding]]:
+    """Compare new rows with a reference: column by column, then all columns together."""
+    now = take_profile(connection, view, settings=settings, label=label, edges=reference.profile)
+    drift, findings = drift_from(
+        now, reference.profile, settings=settings, reference=reference.words
+    )
+    if settings.validation.level("joint_shift") != "off":
+        sample = sample_rows(connection, view, settings=settings)
+        joint = joint_shift(sample, reference.sample, label=label)
+        if joint is not None:
+            told = {"classifier_auc": joint.auc, "classifier_columns": joint.columns}
+            drift = drift.model_copy(update=told)
+        findings += joint_shift_findings(joint, settings)
+    return drift, findings
