@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import threading
 import time
 import uuid
@@ -24,7 +25,7 @@ from pathlib import Path
 
 _STALE_SECONDS = 24 * 3600
 _UNITS = {"M": 10**6, "G": 10**9}
-_TEMPORARY = (".writing-", "reading-")
+_TEMPORARY = (".writing-", "reading-", "converting-")
 
 # One lease a process and folder, its file and an open handle that holds the lock.
 _leases: dict[tuple[int, str], tuple[Path, int]] = {}
@@ -70,7 +71,7 @@ class Cache:
     def reading(self) -> Path:
         """A place for something whose name is not known until it has been read."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        return self.folder / f"{_TEMPORARY[1]}{uuid.uuid4().hex}"
+        return self.folder / f"reading-{uuid.uuid4().hex}"
 
     def add(self, name: str, temporary: Path) -> Path:
         """Give a file its name in the cache."""
@@ -123,7 +124,7 @@ class Cache:
             for path in (*self.folder.glob(pattern), *self.folder.glob(f"??/{pattern}")):
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime < old:
-                        path.unlink()
+                        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _needed(self) -> set[str]:
         """What living processes need; the leases of those that have ended are removed."""

@@ -83,7 +83,12 @@ def take_in(
 
 
 def fetch_snapshot(context: StepContext, manifest: Manifest) -> list[LocalObject]:
-    """Return a snapshot's objects as local Parquet files, in key order.
+    """Return a snapshot's objects as local Parquet files; see `fetch_objects`."""
+    return fetch_objects(manifest, context.project.settings.data, open_cache(context))
+
+
+def fetch_objects(manifest: Manifest, settings: DataSettings, cache: Cache) -> list[LocalObject]:
+    """Return the objects of a manifest as local Parquet files, in key order.
 
     Eight are fetched at a time. They stay in the cache until this process ends, whatever its limit.
 
@@ -91,8 +96,7 @@ def fetch_snapshot(context: StepContext, manifest: Manifest) -> list[LocalObject
         OutsideError: An object is gone, or no longer holds what the manifest says.
         StoppedByGate: It cannot be converted with the types that the settings name now.
     """
-    settings = context.project.settings.data
-    cache, source = open_cache(context), open_source(manifest.given)
+    source = open_source(manifest.given)
     columns = ["key", "sha256", "size", "rows", "version_id"]
     rows = list(zip(*(manifest.table[c].to_pylist() for c in columns), strict=True))
     names = [local_name(key, content.hex(), settings) for key, content, *_ in rows]

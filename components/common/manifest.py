@@ -115,6 +115,7 @@ class Manifest:
             use_dictionary=["size", "version_id", "rows", "schema"],
             column_encoding={"key": "DELTA_BYTE_ARRAY", "version": "PLAIN", "sha256": "PLAIN"},
             write_statistics=False,
+            write_page_checksum=True,  # the digest covers keys and hashes only
             row_group_size=_ROW_GROUP,
         )
         return file.getvalue()
@@ -137,7 +138,7 @@ def parse_manifest(content: bytes | memoryview) -> Manifest:
         ValueError: It is no manifest of this format.
     """
     try:
-        table = pq.read_table(pa.BufferReader(content))
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
         about: dict[str, Any] = json.loads(table.schema.metadata[b"evertrain"])
         if about["format"] != FORMAT or table.schema.names != COLUMNS.names:
             raise ValueError(f"its format is {about['format']!r}, not {FORMAT!r}")

@@ -25,7 +25,7 @@ def snapshot_data(
         store: Object store URI; empty: as in evertrain.yaml or the environment.
         overrides: Settings as key=value.
         force: Train even if the same data, code and configuration were trained before.
-        snapshot: Manifest of the snapshot (JSON).
+        snapshot: Digest, source, rows and number of objects (JSON); the manifest is in the store.
 
     Returns:
         Output: `train` or `nothing_new` (kfp.local finds a condition's value under no other name).

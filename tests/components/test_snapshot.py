@@ -212,8 +212,11 @@ def test_what_grows_too_much_is_refused_before_it_has_grown(source: CountingStor
     assert keys(snapshot(source, most_expansion=10**6)) == ["bomb.parquet", "ok.parquet"]
 
 
-@pytest.mark.parametrize("key", ["a b.parquet", "ü/é😀.parquet", "it's \"so\".parquet", "n\nl.parquet",
-                                 "100%;--.parquet", "-rf.parquet", "x" * 200 + ".parquet"])  # fmt: skip
+@pytest.mark.parametrize(
+    "key",
+    ["a b.parquet", "ü/é😀.parquet", "it's \"so\".parquet", "n\nl.parquet", "100%;--.parquet",
+     "-rf.parquet", "x" * 200 + ".parquet"],
+)  # fmt: skip
 def test_an_odd_name_is_a_name(source: CountingStore, key: str) -> None:
     write(source, key, 1)
     first = snapshot(source)
