@@ -76,11 +76,11 @@ def cut(connection: duckdb.DuckDBPyConnection, view: str, rules: Sequence[RowRul
     for prefix in ("", "located_"):
         source = quoted(prefix + view)
         connection.execute(
-            f"CREATE VIEW {prefix}kept AS SELECT * {_without_nan(columns)} FROM {source} "
-            f"WHERE {kept}"
+            f"CREATE OR REPLACE VIEW {prefix}kept AS "
+            f"SELECT * {_without_nan(columns)} FROM {source} WHERE {kept}"
         )
         connection.execute(
-            f"CREATE VIEW {prefix}aside AS SELECT *, {first} AS {BROKEN} FROM {source} "
+            f"CREATE OR REPLACE VIEW {prefix}aside AS SELECT *, {first} AS {BROKEN} FROM {source} "
             f"WHERE {first} IS NOT NULL"
         )
     return Cut(rows=sum(found.values()), broken=broken)

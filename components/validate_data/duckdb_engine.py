@@ -7,6 +7,9 @@ tests/components/test_duckdb_engine.py holds every kind of expectation against G
 
 from __future__ import annotations
 
+import logging
+import os
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -163,13 +166,32 @@ def batch_of(connection: duckdb.DuckDBPyConnection, view: str) -> Iterator[Any]:
     """Give a view's rows as a batch of GX, which can be validated as long as this is open."""
     import components.validate_data.duckdb_metrics  # noqa: F401  # registers itself with GX
 
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    source = DuckDBDatasource(name="duckdb", connection_string="duckdb://")
-    source._data_context = context
-    source._execution_engine = DuckDBExecutionEngine(connection)
-    asset = source.add_table_asset(view, table_name=view)
+    with _quiet():
+        context = gx.get_context(mode="ephemeral")
+        context.variables.progress_bars = ProgressBarsConfig(globally=False)
+        source = DuckDBDatasource(name="duckdb", connection_string="duckdb://")
+        source._data_context = context
+        source._execution_engine = DuckDBExecutionEngine(connection)
+        asset = source.add_table_asset(view, table_name=view)
+        try:
+            yield asset.add_batch_definition_whole_table("all").get_batch()
+        finally:
+            source._execution_engine.close()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """GX logs what it also returns, warns of its own past, and sets a variable for Snowflake."""
+    before = {name: os.environ.get(name) for name in ("SF_PARTNER", "GX_ANALYTICS_ENABLED")}
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
     try:
-        yield asset.add_batch_definition_whole_table("all").get_batch()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
-        source._execution_engine.close()
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +54,7 @@ def validate(
         if fault := fault_of(str(entry.get("type")), arguments, columns):
             faults[number] = fault
     fitting = [e | {"id": str(i)} for i, e in enumerate(expectations) if i not in faults]
-    with _quiet():
-        results = _evaluated(connection, view, fitting, suite, given) if fitting else {}
+    results = _evaluated(connection, view, fitting, suite, given) if fitting else {}
     _refuse_broken(results, suite)
     return [
         _failed(entry, _filled_in(entry.get("kwargs", {}), given), faults[number])
@@ -110,21 +105,6 @@ def _refuse_unknown_types(
             )
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Great Expectations logs what it returns, warns of its own past, and sets a variable."""
-    before = dict(os.environ)
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def _evaluated(
     connection: duckdb.DuckDBPyConnection,
     view: str,
@@ -137,23 +117,17 @@ def _evaluated(
 
     from components.validate_data.duckdb_engine import batch_of
 
-    try:
-        expectations = ExpectationSuite(name=suite.stem, expectations=entries)
-    except Exception as error:
-        raise ConfigurationError(
-            f"the suite {suite} is not valid: {str(error).splitlines()[0]}",
-            hint="write it with great_expectations: json.dump(suite.to_json_dict(), …)",
-        ) from error
     wanted = {"result_format": "BASIC", "partial_unexpected_count": _EXAMPLES}
     with batch_of(connection, view) as batch:
         try:
+            expectations = ExpectationSuite(name=suite.stem, expectations=entries)
             found = batch.validate(
                 expectations, result_format=wanted, expectation_parameters=parameters
             )
         except Exception as error:
             raise ConfigurationError(
-                f"the suite {suite} cannot be evaluated: {str(error).splitlines()[0][:300]}",
-                hint="this says nothing about the data; mend the suite",
+                f"the suite {suite} is not valid: {_line(str(error))}",
+                hint="write it with great_expectations: json.dump(suite.to_json_dict(), …)",
             ) from error
     results = {int(result.expectation_config.id): result for result in found.results}
     if missing := [entry for entry in entries if int(entry["id"]) not in results]:
@@ -180,7 +154,7 @@ def _refuse_broken(results: Mapping[int, Any], suite: Path) -> None:
         if raised := _raised(result):
             raise ConfigurationError(
                 f"the suite {suite} is broken: {result.expectation_config.type} could not be "
-                f"evaluated ({raised[0].splitlines()[0][:300]})",
+                f"evaluated ({_line(raised[0])})",
                 hint="this says nothing about the data; mend the expectation",
             )
 
@@ -240,6 +214,11 @@ def _figure(
         expected=_short(", ".join(expected)),
         observed=_short(observed),
     )
+
+
+def _line(text: str) -> str:
+    """An error of others as one line; they may be long."""
+    return " ".join(text.split())[:300] or "no reason given"
 
 
 def _short(text: str) -> str:

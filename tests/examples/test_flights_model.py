@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,9 @@ import pandas as pd
 import pytest
 import torch
 
+from components.common.data_settings import DataSettings
+from components.common.tables import LocalObject, add_view, open_tables
+from components.validate_data.expectations import validate
 from tests.examples.flights_example import EXAMPLE, load, prepare, task_module
 
 # --- the suite ----------------------------------------------------------------------------------
@@ -36,28 +38,20 @@ CORRUPTIONS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 
 
 @pytest.fixture(scope="module")
-def failures() -> Failures:
+def failures(tmp_path_factory: pytest.TempPathFactory) -> Failures:
     """Validate rows against the committed suite; return what failed: severity and type."""
-    import great_expectations as gx
-    from great_expectations.data_context.types.base import ProgressBarsConfig
+    folder = tmp_path_factory.mktemp("suite")
+    settings = DataSettings(source="data", row_key=["id"])
 
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    asset = context.data_sources.add_pandas("pandas").add_dataframe_asset("flights")
-    definition = asset.add_batch_definition_whole_dataframe("all")
+    def failed(rows: pd.DataFrame) -> list[tuple[str, str]]:
+        file = folder / "rows.parquet"
+        rows.to_parquet(file, index=False)
+        with open_tables(settings, readable=[folder], scratch=folder / "scratch") as connection:
+            add_view(connection, "rows", [LocalObject("rows", file, len(rows))])
+            seen = validate(connection, "rows", EXAMPLE / "expectations.json")
+        return [(e.severity, f"expect_{e.name}") for e in seen if not e.success]
 
-    def validate(rows: pd.DataFrame) -> list[tuple[str, str]]:
-        with (EXAMPLE / "expectations.json").open() as file:
-            suite = gx.ExpectationSuite(**json.load(file))
-        batch = definition.get_batch({"dataframe": rows})
-        result = batch.validate(suite, result_format="BASIC")
-        return [
-            (found.expectation_config.severity.value, found.expectation_config.type)
-            for found in result.results
-            if not found.success
-        ]
-
-    return validate
+    return failed
 
 
 @pytest.mark.parametrize("last", [3, 4, 8, 12])
