@@ -8,6 +8,7 @@ from components.validate_data.profile import ColumnProfile, Profile
 
 _LEAST_SHARE = 0.001  # of rows: rarer new categories are shown, not warned of
 _LEAST_CHANGE = 0.005  # share of the label's variance: a smaller change of relation is no finding
+_FACTOR = 1.5  # over its limit: one column alone is worth a finding only when it is clear
 _TOLD = 3
 _HINT = (
     "look at its picture in the report: a season, a new product and a broken feed look different; "
@@ -53,9 +54,8 @@ def drift_finding(
     before: Profile,
 ) -> Finding:
     """A column moved further than its past explains."""
-    parts = [f"PSI {far[0]:.3g}, where its own past explains {far[1]:.3g}"]
-    if sudden is not None:
-        parts.append(f"against the last days {sudden[0]:.3g}, explained {sudden[1]:.3g}")
+    measured, limit = _worst(far, sudden)
+    parts = [_distances(far, sudden)]
     if column.now != column.before:
         words = "mean" if column.kind == "number" else "most frequent"
         parts.append(f"{words} {column.before or 'none'} before, {column.now or 'none'} now")
@@ -69,9 +69,23 @@ def drift_finding(
         )
     return Finding(
         check="drift", column=column.column, level="block" if column.level == "block" else "warn",
-        measured=far[0], limit=far[1],
+        measured=measured, limit=limit,
         message=f"{column.column} moved: {'; '.join(parts)}", hint=_HINT,
     )  # fmt: skip
+
+
+def _worst(
+    far: tuple[float, float], sudden: tuple[float, float] | None
+) -> tuple[float, float]:
+    """The distance that is the more over its limit."""
+    return max((pair for pair in (far, sudden) if pair), key=lambda pair: pair[0] / pair[1])
+
+
+def _distances(far: tuple[float, float], sudden: tuple[float, float] | None) -> str:
+    words = f"PSI {far[0]:.3g} (its own past explains {far[1]:.3g})"
+    if sudden is not None:
+        words += f", {sudden[0]:.3g} against the last days ({sudden[1]:.3g})"
+    return words
 
 
 def label_finding(
@@ -82,17 +96,18 @@ def label_finding(
     before: Profile,
 ) -> Finding:
     """The label moved further than its past explains."""
+    measured, limit = _worst(far, sudden)
     means = [
         "no label" if mean is None else f"{mean:.1%}"
         for mean in (before.label_mean, now.label_mean)
     ]
-    message = f"the label's mean was {means[0]} and is {means[1]}"
+    message = f"the label's mean was {means[0]} and is {means[1]}: {_distances(far, sudden)}"
     if abs(column.null_now - column.null_before) > 0.01:
         message += f"; unlabelled {column.null_before:.1%} before, {column.null_now:.1%} now"
     return Finding(
         check="label_shift", column=column.column,
         level="block" if column.level == "block" else "warn",
-        measured=far[0], limit=far[1], message=f"{message} (PSI {far[0]:.3g}, {far[1]:.3g} explained)",
+        measured=measured, limit=limit, message=message,
         hint="were labels flipped, delayed, or is one class missing?",
     )  # fmt: skip
 
@@ -133,7 +148,7 @@ def relation_findings(
     Together they block below 1 / `block_factor` of what they said; one alone only warns.
     """
     found = []
-    moved = [n for n in changes if changes[n] > max(_LEAST_CHANGE, limits[n])]
+    moved = [n for n in changes if changes[n] > max(_LEAST_CHANGE, _FACTOR * limits[n])]
     moved.sort(key=lambda n: -changes[n] / limits[n])
     if slope < limit:
         lost = slope < 1 / validation.drift.block_factor

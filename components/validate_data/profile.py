@@ -86,6 +86,7 @@ class ColumnProfile:
         beyond: Rows below and above what the profile whose cells are used has seen.
         unseen: Values that those cells do not name, the most frequent ones, with their rows.
         cells: Where values are counted.
+        seen: int64 [2, names]: the first and the last cluster that has each name.
         totals: int64 [cells].
         daily: int64 [3, clusters, bins]: rows without label, rows labelled 0, rows labelled 1.
     """
@@ -106,6 +107,7 @@ class ColumnProfile:
     beyond: tuple[int, int]
     unseen: dict[str, int]
     cells: Cells
+    seen: Counts
     totals: Counts
     daily: Counts
 

@@ -28,32 +28,27 @@ def effects(labelled: Floats) -> tuple[Floats, Floats, Floats]:
     return (mean - rate) / spread, rows / total, spread[..., 0]
 
 
-def changed(now: Floats, before: Floats) -> Floats:
-    """Share of the label's variance by which a column's effects have changed [...]."""
-    z, weight, spread = effects(now)
-    z_before, _, _ = effects(before)
-    difference = z - z_before
-    difference -= (weight * difference).sum(axis=-1, keepdims=True)
-    share: Floats = (weight * difference**2).sum(axis=-1) * spread
-    return share
+def compared(now: Floats, before: Floats) -> Floats:
+    """Effects now beside those before [..., 3].
 
-
-def agreement(now: Floats, before: Floats) -> Floats:
-    """What is needed of the slope of effects now on those before, over several columns [..., 2].
-
-    Sums of the numerator and of the denominator, each over columns, give the common slope: 1 as
-    before, 0 nothing left, -1 the opposite.
+    The first two, summed over columns, are the numerator and the denominator of the common slope
+    of effects now on those before (`slope`). The third is the share of the label's variance by
+    which this column's effects have changed.
     """
     z, weight, spread = effects(now)
     z_before, _, _ = effects(before)
     z_before = z_before - (weight * z_before).sum(axis=-1, keepdims=True)
-    common = (weight * z * z_before).sum(axis=-1) * spread
-    alone = (weight * z_before**2).sum(axis=-1) * spread
-    return np.stack([common, alone], axis=-1)
+    difference = z - z_before
+    difference -= (weight * difference).sum(axis=-1, keepdims=True)
+    parts = [z * z_before, z_before**2, difference**2]
+    return np.stack([(weight * part).sum(axis=-1) * spread for part in parts], axis=-1)
 
 
 def slope(sums: Floats) -> Floats:
-    """The common slope from sums over columns [..., 2]; 1 where there was no effect to lose."""
+    """The common slope, from sums over columns [..., 3]: 1 as before, 0 nothing left, -1 opposite.
+
+    Where there was no effect to lose it is 1.
+    """
     common, alone = sums[..., 0], sums[..., 1]
     found: Floats = np.where(alone > 1e-6, common / np.maximum(alone, 1e-6), 1.0)
     return found

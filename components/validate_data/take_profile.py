@@ -244,9 +244,18 @@ def _finish(
         column=column.name, kind=column.kind, type=column.type, nulls=int(totals[-1]),
         distinct=distinct, low=low, high=high, least=least, most=most, mean=mean, std=std,
         label_correlation=None if correlation is None else significant(correlation),
-        quantiles=quantiles, beyond=beyond, unseen=unseen, cells=cells, totals=totals,
-        daily=cells.merged(counts[:, filled]),
+        quantiles=quantiles, beyond=beyond, unseen=unseen, cells=cells, seen=_seen(counts[:, filled], cells),
+        totals=totals, daily=cells.merged(counts[:, filled]),
     )  # fmt: skip
+
+
+def _seen(counts: Counts, cells: Cells) -> Counts:
+    """First and last cluster of each name; 0 and -1 where none has it."""
+    there = counts[:, :, : len(cells.names)].sum(axis=0) > 0
+    last = len(there) - 1 - there[::-1].argmax(axis=0) if len(there) else there.sum(axis=0)
+    any_ = there.any(axis=0)
+    return np.array([np.where(any_, there.argmax(axis=0) if len(there) else 0, 0),
+                     np.where(any_, last, -1)], np.int64)  # fmt: skip
 
 
 def _quantiles(cells: Cells, totals: Counts, least: float, most: float) -> list[float]:
