@@ -17,7 +17,7 @@ from components.common.hashing import alike
 from components.common.rows import PARTS
 from components.common.settings import ProjectSettings
 from components.common.tables import columns_of, quoted
-from components.common.targets import TARGETS
+from components.common.targets import TARGET, TARGETS, VALUE
 from components.common.values import utc
 from training_core.errors import StoppedByGate
 
@@ -126,8 +126,8 @@ def _class_shares(
         f"SELECT {quoted(label)} AS value, '{name}' AS part FROM {name}" for name in PARTS
     )
     query = (
-        f"SELECT target, count(*) FILTER (part = '{part}'), count(*) FROM ({everything}) AS rows "
-        f"JOIN {TARGETS} ON rows.value IS NOT DISTINCT FROM {TARGETS}.value GROUP BY 1 ORDER BY 1"
+        f"SELECT {TARGET}, count(*) FILTER (part = '{part}'), count(*) FROM ({everything}) AS rows "
+        f"JOIN {TARGETS} ON rows.value IS NOT DISTINCT FROM {VALUE} GROUP BY 1 ORDER BY 1"
     )
     shares = []
     for target, inside, rows in connection.execute(query).fetchall():

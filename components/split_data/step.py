@@ -8,7 +8,7 @@ from pathlib import Path
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.data_figures import SplitFigures
 from components.common.layout import put_object
-from components.common.local import fetch_snapshot
+from components.common.local import fetch_snapshot, open_cache
 from components.common.manifest import read_manifest
 from components.common.records import step
 from components.common.row_rules import cut
@@ -32,7 +32,8 @@ def run(
         "split_data", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
         settings, task = context.project.settings, context.project.task()
-        manifest = read_manifest(context.store, read_json(validated)["digest"], context.cache)
+        digest = read_json(validated)["digest"]
+        manifest = read_manifest(context.store, digest, open_cache(context))
         objects = fetch_snapshot(context, manifest)
         scratch = context.home / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
