@@ -142,12 +142,13 @@ def _out_of_fold(
     probability = np.full(len(truth), truth.mean())
     for fold in range(_FOLDS):
         inside, outside = folds == fold, folds != fold
-        if not inside.any() or len(np.unique(truth[outside])) < 2:
+        known = ~np.isnan(values[outside]).all(axis=0)  # the trees refuse a column without values
+        if not (inside.any() and known.any() and len(np.unique(truth[outside])) == 2):
             continue
         # Small trees of many rows: what is learned of a row must come from many others.
         model = HistGradientBoostingClassifier(
             max_iter=80, max_leaf_nodes=8, min_samples_leaf=50, early_stopping=False,
-            categorical_features=categorical, random_state=0,
-        ).fit(values[outside], truth[outside])  # fmt: skip
-        probability[inside] = model.predict_proba(values[inside])[:, 1]
+            categorical_features=np.array(categorical)[known], random_state=0,
+        ).fit(values[outside][:, known], truth[outside])  # fmt: skip
+        probability[inside] = model.predict_proba(values[inside][:, known])[:, 1]
     return probability
