@@ -15,13 +15,14 @@ from training_core.errors import StoppedByGate
 
 Target = Callable[[pd.DataFrame], npt.NDArray[np.float32]]
 TARGETS = "targets"
+VALUE, TARGET = '"evertrain value"', '"evertrain target"'  # names that no data has
 _AT_ONCE = 100_000  # different labels that are in Python at a time
 
 
 def add_targets(
     connection: duckdb.DuckDBPyConnection, view: str, *, label: str, target: Target
 ) -> None:
-    """Make the table `targets`: each `value` of the label column and its `target`, or NULL.
+    """Make the table `TARGETS`: each `VALUE` of the label column and its `TARGET`, or NULL.
 
     The task sees each different value once, in a frame of the label column alone, however many
     rows there are: its target is a function of that column (`training_core.task`).
@@ -37,24 +38,24 @@ def add_targets(
     name = quoted(label)
     connection.execute(
         f"CREATE OR REPLACE TABLE {TARGETS} AS "
-        f"SELECT {name} AS value, CAST(NULL AS DOUBLE) AS target FROM {quoted(view)} LIMIT 0"
+        f"SELECT {name} AS {VALUE}, CAST(NULL AS DOUBLE) AS {TARGET} FROM {quoted(view)} LIMIT 0"
     )
     with connection.cursor() as reading:
         different = reading.execute(f"SELECT DISTINCT {name} FROM {quoted(view)}")
         for batch in different.to_arrow_reader(_AT_ONCE):
             values = pa.Table.from_batches([batch])
             targets = np.asarray(target(values.to_pandas()), dtype=np.float64)
-            connection.register("batch", values.append_column("target", pa.array(targets)))
+            both = pa.Table.from_arrays([*values.columns, pa.array(targets)], names=["v", "t"])
+            connection.register("batch", both)
             connection.execute(
-                f"INSERT INTO {TARGETS} SELECT {name}, CASE WHEN isnan(batch.target) THEN NULL "
-                "ELSE batch.target END FROM batch"
+                f"INSERT INTO {TARGETS} SELECT v, CASE WHEN NOT isnan(t) THEN t END FROM batch"
             )
             connection.unregister("batch")
 
 
-def labelled(view: str, label: str) -> str:
-    """Return SQL for the rows of a view that have a label, with their `targets.target`."""
-    return (
-        f"{quoted(view)} JOIN {TARGETS} ON {quoted(view)}.{quoted(label)} "
-        f"IS NOT DISTINCT FROM {TARGETS}.value AND {TARGETS}.target IS NOT NULL"
-    )
+def labelled(view: str, label: str, *, others_too: bool = False) -> str:
+    """Return SQL for the rows of a view that have a label, or all, joined with their `TARGET`."""
+    same = f"{quoted(view)}.{quoted(label)} IS NOT DISTINCT FROM {VALUE}"
+    if others_too:
+        return f"{quoted(view)} LEFT JOIN {TARGETS} ON {same}"
+    return f"{quoted(view)} JOIN {TARGETS} ON {same} AND {TARGET} IS NOT NULL"

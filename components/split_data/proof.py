@@ -17,7 +17,7 @@ from components.common.hashing import alike
 from components.common.rows import PARTS
 from components.common.settings import ProjectSettings
 from components.common.tables import columns_of, quoted
-from components.common.targets import TARGETS
+from components.common.targets import TARGET, TARGETS, VALUE
 from components.common.values import utc
 from training_core.errors import StoppedByGate
 
@@ -59,7 +59,11 @@ def prove_apart(
     if split.by == "stratified":
         proof += [_class_shares(connection, part, settings, label) for part in PARTS[1:]]
     beside = {*key, label, settings.data.time_column}
-    return proof + [_near_duplicates(connection, pair, beside, parts) for pair in PAIRS]
+    return [
+        *proof,
+        _near_duplicates(connection, "train", ("validation", "holdout"), beside, parts),
+        _near_duplicates(connection, "validation", ("holdout",), beside, parts),
+    ]
 
 
 def _no_shared(
@@ -126,8 +130,8 @@ def _class_shares(
         f"SELECT {quoted(label)} AS value, '{name}' AS part FROM {name}" for name in PARTS
     )
     query = (
-        f"SELECT target, count(*) FILTER (part = '{part}'), count(*) FROM ({everything}) AS rows "
-        f"JOIN {TARGETS} ON rows.value IS NOT DISTINCT FROM {TARGETS}.value GROUP BY 1 ORDER BY 1"
+        f"SELECT {TARGET}, count(*) FILTER (part = '{part}'), count(*) FROM ({everything}) AS rows "
+        f"JOIN {TARGETS} ON rows.value IS NOT DISTINCT FROM {VALUE} GROUP BY 1 ORDER BY 1"
     )
     shares = []
     for target, inside, rows in connection.execute(query).fetchall():
@@ -149,23 +153,27 @@ def _class_shares(
 
 def _near_duplicates(
     connection: duckdb.DuckDBPyConnection,
-    pair: tuple[str, str],
+    earlier: str,
+    later: Sequence[str],
     beside: set[str | None],
     parts: dict[str, Part],
 ) -> Proof:
-    """How many rows of the later part equal one of the earlier but for key, time and label."""
-    earlier, later = pair
+    """How many rows of later parts equal one of the earlier but for key, time and label."""
     columns = columns_of(connection, earlier)
     content = [name for name in columns if name not in beside]
-    claim = f"rows of {later} that a row of {earlier} equals but for key, time and label"
+    names = " and of ".join(later)
+    claim = f"rows of {names} that a row of {earlier} equals but for key, time and label"
     if not content:
         return Proof(claim=claim, query="", answer="there are no other columns")
     hashed = alike(content, columns)
-    query = f"SELECT count(*) FROM {later} WHERE {hashed} IN (SELECT {hashed} FROM {earlier})"
-    count = _one(connection, query)[0]
-    return Proof(
-        claim=claim, query=query, answer=f"{count} ({count / max(1, parts[later].rows):.2%})"
-    )
+    rows = " UNION ALL ".join(f"SELECT '{n}' AS part, {hashed} AS alike FROM {n}" for n in later)
+    counts = ", ".join(f"count(*) FILTER (part = '{name}')" for name in later)
+    query = f"SELECT {counts} FROM ({rows}) WHERE alike IN (SELECT {hashed} FROM {earlier})"
+    shares = [
+        f"{count} ({count / max(1, parts[name].rows):.2%})"
+        for name, count in zip(later, _one(connection, query), strict=True)
+    ]
+    return Proof(claim=claim, query=query, answer=" and ".join(shares))
 
 
 def _one(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:

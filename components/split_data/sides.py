@@ -13,17 +13,18 @@ from datetime import UTC, datetime, timedelta
 import duckdb
 
 from components.common.data_figures import Part
+from components.common.data_settings import SplitSettings
 from components.common.hashing import below, place
 from components.common.layout import digest_of
 from components.common.rows import PARTS
-from components.common.settings import ProjectSettings, SplitSettings
+from components.common.settings import ProjectSettings
 from components.common.tables import columns_of, quoted, text
-from components.common.targets import TARGETS, Target, add_targets, labelled
+from components.common.targets import TARGET, Target, add_targets, labelled
 from components.common.values import utc
 from training_core.errors import StoppedByGate
 
 SIDED = "sided"
-SIDE, TARGET = '"evertrain side"', '"evertrain target"'  # names that no data has
+SIDE = '"evertrain side"'  # a name that no data has
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -72,7 +73,7 @@ def divide(
     side = _side(connection, source, settings, columns)
     connection.execute(
         f"CREATE VIEW {SIDED} AS SELECT {quoted('located_' + kept)}.*, {side} AS {SIDE}, "
-        f"{TARGETS}.target AS {TARGET} FROM {source}"
+        f"{TARGET} FROM {source}"
     )
     parts, of_one_class = _described(connection, settings, columns)
     for name in PARTS:

@@ -32,9 +32,8 @@ def run(
         "split_data", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
         settings, task = context.project.settings, context.project.task()
-        manifest = read_manifest(
-            context.store, read_json(validated)["digest"], open_cache(context)
-        )
+        digest = read_json(validated)["digest"]
+        manifest = read_manifest(context.store, digest, open_cache(context))
         objects = fetch_snapshot(context, manifest)
         scratch = context.home / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
