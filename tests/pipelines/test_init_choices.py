@@ -13,6 +13,7 @@ from init_samples import decided, orders, proposed, write
 from pipelines.init.naming import names_a_thing, plausible_time
 from pipelines.init.sample import MOST_OBJECTS, choose, find_source
 from pipelines.init.splitting import SHARE
+from pipelines.init.suite import freshness, suite_of
 from training_core.errors import ConfigurationError
 
 
@@ -293,9 +294,27 @@ def test_names_tell_ids_and_times() -> None:
     ]  # fmt: skip
 
 
-def test_old_data_is_not_asked_to_be_fresh(tmp_path: Path) -> None:
-    from pipelines.init.suite import freshness
+def test_the_freshness_query_finds_a_stale_table_and_no_fresh_one(tmp_path: Path) -> None:
+    folder = write(tmp_path, orders(days=60), files=4)
+    with proposed(folder) as found:
+        (fresh,) = [
+            e
+            for e in suite_of(found, name="shop")["expectations"]
+            if e["type"] == "unexpected_rows_expectation"
+        ]
+        assert fresh["severity"] == "warning"
+        query = fresh["kwargs"]["unexpected_rows_query"]
+        connection = found.sample.connection
+        for days, rows in ((29, 0), (31, 1)):  # four files: each spans 15 days
+            connection.execute(
+                "CREATE OR REPLACE VIEW kept AS SELECT * REPLACE (ordered_at - (SELECT "
+                f"max(ordered_at) FROM sample) + now() - INTERVAL {days} DAY AS ordered_at) "
+                "FROM sample"
+            )
+            assert len(connection.execute(query.replace("{batch}", "kept")).fetchall()) == rows
 
+
+def test_old_data_is_not_asked_to_be_fresh(tmp_path: Path) -> None:
     folder = write(tmp_path, orders(days=60), files=2)
     with proposed(folder) as found:
         assert freshness(found) == 60, "twice the 30 days that each file spans"
