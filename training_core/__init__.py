@@ -4,7 +4,23 @@ The public names, each loaded when first used (torch takes a second and a half t
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for whoever checks the types of a task; at run time `__getattr__` finds them
+    from training_core.determinism import seed_everything as seed_everything
+    from training_core.errors import ConfigurationError as ConfigurationError
+    from training_core.errors import EvertrainError as EvertrainError
+    from training_core.errors import StoppedByGate as StoppedByGate
+    from training_core.errors import TrainingFailed as TrainingFailed
+    from training_core.evaluation import outputs_of as outputs_of
+    from training_core.examples import Examples as Examples
+    from training_core.loop import Trainer as Trainer
+    from training_core.parallel.single import SingleProcess as SingleProcess
+    from training_core.settings import TrainingSettings as TrainingSettings
+    from training_core.tabular import TabularPreprocessor as TabularPreprocessor
+    from training_core.task import BinaryTask as BinaryTask
+    from training_core.task import Preprocessor as Preprocessor
+    from training_core.task import Task as Task
 
 _HOME = {
     "BinaryTask": "training_core.task",

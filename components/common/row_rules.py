@@ -14,7 +14,7 @@ import duckdb
 
 from components.common.column_types import FLOATS, Family, family_of, family_of_values
 from components.common.data_settings import RowRule
-from components.common.layout import put_object
+from components.common.layout import object_key, put_object
 from components.common.tables import NUMBER, OBJECT, LocalObject, columns_of, quoted, text
 from infra.store import ObjectStore
 from training_core.errors import ConfigurationError, StoppedByGate
@@ -92,9 +92,8 @@ def put_aside(
     *,
     divided: Cut,
     objects: Sequence[LocalObject],
-    budget: float,
 ) -> str:
-    """Keep the rows of `located_aside`, then hold their number against the budget.
+    """Keep the rows of `located_aside`.
 
     They become one Parquet file with the columns of the data, `_object` (the object's key in the
     source), `_row` (its number there, from 0) and `broken_rule`, ordered by object and row: the
@@ -105,25 +104,32 @@ def put_aside(
         store: Takes the file, under its content hash.
         divided: What `cut` returned.
         objects: Those of the view that was cut.
-        budget: Share of rows that may be put aside.
 
     Returns:
-        The content hash of the file; "" where no row broke a rule.
+        The file's key in the store; "" where no row broke a rule.
+    """
+    return object_key(_keep(connection, store, objects)) if divided.aside else ""
+
+
+def hold_to_budget(divided: Cut, kept_as: str, *, store: ObjectStore, budget: float) -> None:
+    """Stop where more rows were put aside than the budget allows.
+
+    Args:
+        divided: What `cut` returned.
+        kept_as: What `put_aside` returned.
+        store: That was given to it.
+        budget: Share of rows that may be put aside.
 
     Raises:
-        StoppedByGate: More rows than the budget allows; says where they are kept.
+        StoppedByGate: Names the rule that was broken most often, and where the rows are.
     """
-    if not divided.aside:
-        return ""
-    sha256 = _keep(connection, store, objects)
     if divided.aside > budget * divided.rows:
         worst = max(divided.broken, key=lambda rule: divided.broken[rule])
         raise StoppedByGate(
             f"{divided.aside} of {divided.rows} rows break row rules, more than the budget of "
             f"{budget:.2%} (most often: {worst}, {divided.broken[worst]} times)",
-            hint=f"they are kept as objects/{sha256} (Parquet) in {store.uri}",
+            hint=f"they are kept as {kept_as} (Parquet) in {store.uri}",
         )
-    return sha256
 
 
 def _keep(

@@ -138,7 +138,7 @@ def _logistic(
 
     def parts_of(rows: pd.DataFrame) -> tuple[list[npt.NDArray[np.int64]], list[csr_matrix]]:
         arrays = preprocessor.transform(rows).values()
-        flat = [a.reshape(len(rows), -1) for a in arrays]
+        flat = [a.reshape(len(rows), -1) for a in arrays if a.size]  # no categories: no columns
         whole = [a for a in flat if np.issubdtype(a.dtype, np.integer)]
         return whole, [csr_matrix(a) for a in flat if not np.issubdtype(a.dtype, np.integer)]
 

@@ -27,8 +27,8 @@ _CSV = "read_csv({file}, sample_size = -1, nullstr = {nulls})"
 _JSON = "read_json({file}, format = 'newline_delimited', sample_size = -1)"
 _READERS = {
     _PARQUET: "read_parquet({file})",
-    **{f".csv{packed}": _CSV for packed in ("", ".gz", ".zst")},
-    **{f".{kind}{packed}": _JSON for kind in ("jsonl", "ndjson") for packed in ("", ".gz", ".zst")},
+    **{f".csv{packed}": _CSV for packed in ("", ".gz")},
+    **{f".{kind}{packed}": _JSON for kind in ("jsonl", "ndjson") for packed in ("", ".gz")},
 }
 
 

@@ -114,7 +114,8 @@ def _by_time(
     if not all(min(part) for part in classes):
         return None, ["The newest days lack one of the two classes, so none are held out."]
     train = sum(classes[0]) / sum(sum(part) for part in classes)
-    said = f"{length // 7} whole weeks" if length % 7 == 0 else f"{length} days"
+    weeks = length // 7
+    said = f"{length} days" if length % 7 else "A whole week" if weeks == 1 else f"{weeks} weeks"
     return Split(
         by="time",
         holdout=length,

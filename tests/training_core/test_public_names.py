@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,15 @@ def test_importing_it_imports_no_torch(module: str) -> None:
         cwd=Path(training_core.__file__).parents[1],
     )
     assert ended.stdout.strip() == "[]"
+
+
+def test_type_checkers_are_shown_every_public_name() -> None:
+    tree = ast.parse(Path(training_core.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    shown = [
+        a.asname for node in block.body if isinstance(node, ast.ImportFrom) for a in node.names
+    ]
+    assert sorted(map(str, shown)) == training_core.__all__
 
 
 @pytest.mark.parametrize("name", training_core.__all__)
