@@ -19,20 +19,20 @@ from tests.corruptions.project import MONTHS, NEW, Feed
 from tests.corruptions.texts import TEXT, as_text, csv_of
 
 
-@dataclass(frozen=True)
+@dataclass
 class Benign:
     """A change that must pass.
 
     Attributes:
-        months: Whose rows, and no others, must have been read.
         why: Why it is harmless.
-        more: Rows besides.
+        months: Whose rows, and no others, must have been read.
+        more: Rows besides, or fewer than those.
     """
 
     name: str
     change: Callable[[Feed], None]
-    months: tuple[int, ...]
     why: str
+    months: tuple[int, ...] = MONTHS
     more: int = 0
 
 
@@ -45,7 +45,7 @@ def benign(
     """Note a change that must pass."""
 
     def note(change: Callable[[Feed], None]) -> Callable[[Feed], None]:
-        BENIGN.append(Benign(change.__name__, change, months, why, more))
+        BENIGN.append(Benign(change.__name__, change, why, months, more))
         return change
 
     return note

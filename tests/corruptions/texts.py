@@ -95,7 +95,7 @@ def empty_text(feed: Feed) -> None:
     as_text(feed, lambda text: "")
 
 
-@texts.feed("blocked", SNAPSHOT, TEXT + ".gz", "200", why="Little that becomes a hundred megabytes: "
+@texts.feed("blocked", SNAPSHOT, TEXT + ".gz", "200", why="Little that becomes 100 megabytes: "
             "reading stops at data.most_expansion")  # fmt: skip
 def compression_bomb(feed: Feed) -> None:
     as_text(feed, lambda text: gzip.compress(text.encode() + b" " * 100_000_000), suffix=".gz")
