@@ -117,7 +117,7 @@ prove: $(PROOFS:%=prove-%) ## Run every proof (N=count for how often)
 
 .PHONY: $(PROOFS:%=prove-%)
 $(PROOFS:%=prove-%): prove-%: venv
-	@$(BIN)/python -m tests.proofs.$* $(N) $(ARGS)
+	@$(BIN)/python -m tests.proofs.$(subst -,_,$*) $(N) $(ARGS)
 
 .PHONY: help
 help: ## Show this

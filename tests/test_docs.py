@@ -64,7 +64,7 @@ def test_every_benchmark_and_proof_is_listed_with_its_figures() -> None:
     for script in scripts:
         if '__name__ == "__main__"' in script.read_text():
             kind = "bench" if script.parent.name == "benchmarks" else "prove"
-            assert f"make {kind}-{script.stem}" in listed
+            assert f"make {kind}-{script.stem.replace('_', '-')}" in listed
 
 
 @pytest.mark.slow

@@ -18,10 +18,12 @@ Rows = pd.DataFrame
 ZONE = "Europe/Berlin"
 WEEKDAY, WEEKEND = 220, 160  # rows a day, about
 LABEL_DELAY = 2  # days
-LATE = -2.4  # the logit of the label where everything is at its mean
+LATE = -4.0  # the logit of the label where everything is at its mean
+# What a carrier adds to it. Features say much of the label here (a model's AUC is 0.97, the best
+# column's 0.93): what is wrong with labels can be known only where that is so.
 CARRIERS = {
-    "Adler": 2.0, "Biene": 1.2, "Dachs": 0.6, "Falke": 0.0, "Hirsch": 0.0, "Luchs": -0.6,
-    "Möwe": -1.2, "Wiesel": -2.0,
+    "Adler": 4.0, "Biene": 2.4, "Dachs": 1.2, "Falke": 0.0, "Hirsch": 0.0, "Luchs": -1.2,
+    "Möwe": -2.4, "Wiesel": -4.0,
 }  # fmt: skip
 DEPOTS = (
     "Aachen", "Augsburg", "Berlin", "Bochum", "Bonn", "Bremen", "Chemnitz", "Dortmund", "Dresden",
@@ -77,8 +79,8 @@ def _month(number: int, seed: int, late: float) -> Rows:
         }
     )
     logit = (
-        late + 0.5 * (rows["distance"] - 12.5) - 0.1 * (rows["temperature"] - 8)
-        + np.array(list(CARRIERS.values()))[carrier] - 1.5 * rows["express"]
+        late + 0.8 * (rows["distance"] - 12.5) - 0.2 * (rows["temperature"] - 8)
+        + np.array(list(CARRIERS.values()))[carrier] - 3 * rows["express"]
     )  # fmt: skip
     label = (random.random(count) < 1 / (1 + np.exp(-logit))).astype(np.float64)
     known = day < day.max() + 1 - LABEL_DELAY
@@ -92,7 +94,7 @@ def _times(
     """When rows came, in order, and on which day of the month from 0 (UTC)."""
     first = pd.Timestamp(2025, number, 1, tz="UTC")
     dates = [first + pd.Timedelta(days=each) for each in range(first.days_in_month)]
-    mean = [WEEKDAY if date.dayofweek < 5 else WEEKEND for date in dates]
+    mean = [WEEKDAY if date.weekday() < 5 else WEEKEND for date in dates]
     day = np.repeat(np.arange(len(dates)), random.poisson(mean))
     # most orders in the afternoon, none lost at midnight: a triangle over the day, in microseconds
     within = (random.triangular(0, 14, 24, len(day)) * 3.6e9).astype(np.int64)
@@ -104,7 +106,7 @@ def _temperatures(
     number: int, day: npt.NDArray[np.int64], random: np.random.Generator
 ) -> npt.NDArray[np.float64]:
     """Degrees Celsius: a season, days that are alike within, and hours that differ a little."""
-    first = pd.Timestamp(2025, number, 1).dayofyear
+    first = pd.Timestamp(2025, number, 1).day_of_year
     days = np.arange(day.max() + 1)
     season = 9 - 2 * np.cos(2 * np.pi * (first + days - 20) / 365)
     weather = season + random.normal(0, 2.5, len(days))

@@ -85,16 +85,14 @@ def link_to_nothing(feed: Feed) -> None:
     feed.place(OBJECT).symlink_to(feed.data / "gone.parquet")
 
 
-@files.feed("blocked", SNAPSHOT, OBJECT, why="A few kilobytes that become a hundred megabytes of "
+@files.feed("blocked", SNAPSHOT, OBJECT, why="A few kilobytes that become fifty megabytes of "
             "rows: refused by what the footer says, before a page is read")  # fmt: skip
 def parquet_bomb(feed: Feed) -> None:
     row = table_of(feed.rows().head(1))
-    group = row.take(pa.array(np.zeros(100_000, dtype=np.int64)))
-    with pq.ParquetWriter(
-        feed.place(OBJECT), group.schema, compression="zstd", use_dictionary=False
-    ) as writer:
-        for _ in range(10):
-            writer.write_table(group)
+    many = row.take(pa.array(np.zeros(500_000, dtype=np.int64)))
+    pq.write_table(
+        many, feed.place(OBJECT), compression="zstd", compression_level=9, use_dictionary=False
+    )
 
 
 @files.feed("blocked", SNAPSHOT, "'*.parquet'", why="The feed's folder was emptied: nothing is "

@@ -67,13 +67,13 @@ def predictions_for_labels(rows: Rows, feed: Feed) -> Rows:
 
 @labels.feed(
     "warned", finding("label_noise"),
-    why="One label in five is wrong, at random. Where features say much of the label, as here, "
+    why="One label in ten is wrong, at random. Where features say much of the label, as here, "
     "models of the other rows contradict it; what to do about it only people can say. From the "
     "first snapshot on: later what columns say of the label would have changed, too",
 )  # fmt: skip
 def noisy(feed: Feed) -> None:
     def confuse(rows: Rows) -> Rows:
-        wrong = feed.random.random(len(rows)) < 0.2
+        wrong = feed.random.random(len(rows)) < 0.1
         return rows.assign(late=rows["late"].mask(wrong, 1 - rows["late"]))
 
     feed.edit(confuse, *MONTHS)

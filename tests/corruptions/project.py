@@ -85,9 +85,9 @@ class Feed:
         """As if nothing had run before: there is no reference to compare with."""
         shutil.rmtree(self.folder / ".evertrain")
 
-    def run(self) -> dict[str, StepRecord]:
-        """Run the data steps; return their records."""
-        return run_data_steps(self.folder, *self.overrides)
+    def run(self, *overrides: str) -> dict[str, StepRecord]:
+        """Run the data steps, with more settings (`key=value`); return their records."""
+        return run_data_steps(self.folder, *self.overrides, *overrides)
 
 
 class Template:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from tests.corruptions.clean_feed import ZONE, Rows
-from tests.corruptions.kinds import OBJECT, SNAPSHOT, Family, finding, suite
+from tests.corruptions.kinds import Family, finding, suite
 from tests.corruptions.project import MONTHS, NEW, Feed
 
 rows = Family("rows")
@@ -57,7 +57,7 @@ def day_missing(month: Rows, feed: Feed) -> Rows:
 
 @rows.rows("blocked", _WHOLE_MONTHS, "thin_day", why="A job that runs on weekdays only")
 def weekends_missing(month: Rows, feed: Feed) -> Rows:
-    return month[month["ordered"].dt.dayofweek < 5]
+    return month[month["ordered"].dt.day_of_week < 5]
 
 
 @rows.rows("blocked", _WHOLE_MONTHS, "thin_day", why="The writer ended after a tenth of the rows; "
@@ -75,12 +75,6 @@ def sampled_to_a_tenth(month: Rows, feed: Feed) -> Rows:
            "expectation of whole months sees the hole")  # fmt: skip
 def old_month_gone(feed: Feed) -> None:
     feed.path(2).unlink()
-
-
-@rows.rows("blocked", SNAPSHOT, OBJECT, why="Columns and types, but not one row: the feed is "
-           "broken, and nothing new could be learned")  # fmt: skip
-def no_rows(month: Rows, feed: Feed) -> Rows:
-    return month.head(0)
 
 
 @rows.rows("blocked", finding("drift", "carrier"), why="A carrier's own feed has stopped")
