@@ -19,7 +19,7 @@ from components.common.records import StepContext
 from components.common.row_rules import Cut, cut, hold_to_budget, put_aside
 from components.common.settings import ProjectSettings
 from components.common.tables import NUMBER, OBJECT, LocalObject, columns_of, quoted, text
-from components.common.targets import TARGETS, Target, add_targets
+from components.common.targets import TARGET, Target, add_targets, labelled
 from components.validate_data.column_figures import column_figures
 from components.validate_data.drift import drift_from
 from components.validate_data.expectations import validate
@@ -150,10 +150,10 @@ def _add_label_views(connection: duckdb.DuckDBPyConnection, *, label: str, targe
         return "kept"
     add_targets(connection, "kept", label=label, target=target)
     for prefix in ("", "located_"):
+        rows = f"{prefix}kept"
         connection.execute(
-            f"CREATE VIEW {prefix}judged AS "
-            f"SELECT k.* REPLACE (t.target AS {quoted(label)}) FROM {prefix}kept AS k "
-            f"LEFT JOIN {TARGETS} AS t ON k.{quoted(label)} IS NOT DISTINCT FROM t.value"
+            f"CREATE VIEW {prefix}judged AS SELECT {rows}.* REPLACE ({TARGET} AS {quoted(label)}) "
+            f"FROM {labelled(rows, label, others_too=True)}"
         )
     return "judged"
 

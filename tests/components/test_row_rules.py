@@ -15,7 +15,7 @@ import pytest
 from duckdb_rows import SETTINGS, write_objects
 
 from components.common.data_settings import RowRule
-from components.common.row_rules import Cut, cut, put_aside
+from components.common.row_rules import Cut, cut, hold_to_budget, put_aside
 from components.common.tables import LocalObject, add_view, columns_of, open_tables
 from infra.folder import FolderStore
 from training_core.errors import ConfigurationError, StoppedByGate
@@ -53,13 +53,13 @@ class Rows:
         return [row[0] for row in found]
 
     def aside(self, divided: Cut, budget: float = 1.0) -> str:
-        return put_aside(
-            self.connection, self.store, divided=divided, objects=self.objects, budget=budget
-        )
+        key = put_aside(self.connection, self.store, divided=divided, objects=self.objects)
+        hold_to_budget(divided, key, store=self.store, budget=budget)
+        return key
 
-    def stored(self, sha256: str) -> pd.DataFrame:
+    def stored(self, key: str) -> pd.DataFrame:
         file = self.folder / "stored.parquet"
-        self.store.get_file(f"objects/{sha256}", file)
+        self.store.get_file(key, file)
         return pd.read_parquet(file)
 
 
@@ -186,8 +186,8 @@ def test_a_column_called_broken_rule_stops_the_run(rows: Rows) -> None:
 def test_rows_put_aside_are_kept_with_where_they_were_and_why(rows: Rows) -> None:
     rows.add(FIRST, SECOND)
     divided = cut(rows.connection, "rows", [rule("negative", "price", minimum=0)])
-    sha256 = rows.aside(divided)
-    kept = rows.stored(sha256)
+    key = rows.aside(divided)
+    kept = rows.stored(key)
     assert kept["_object"].tolist() == ["data/part-0.parquet", "data/part-1.parquet"]
     assert kept["_row"].tolist() == [1, 0]
     assert kept["broken_rule"].tolist() == ["negative", "negative"]
@@ -201,13 +201,13 @@ def test_more_than_the_budget_stops_the_run_and_says_where_the_rows_are(rows: Ro
     rules = [rule("negative", "price", minimum=0), rule("fig", "kind", allowed=["apple", "bread"])]
     divided = cut(rows.connection, "rows", rules)
     assert divided.broken == {"negative": 2, "fig": 2}
-    sha256 = rows.aside(divided, budget=0.5)
+    key = rows.aside(divided, budget=0.5)
     with pytest.raises(StoppedByGate) as error:
         rows.aside(divided, budget=0.49)
     assert "4 of 8 rows break row rules, more than the budget of 49.00%" in str(error.value)
     assert "most often: negative, 2 times" in str(error.value)
-    assert f"objects/{sha256}" in str(error.value.hint)
-    assert len(rows.stored(sha256)) == 4
+    assert key in str(error.value.hint)
+    assert len(rows.stored(key)) == 4
 
 
 def test_the_same_rows_make_the_same_file_whatever_the_threads_do(tmp_path: Path) -> None:
