@@ -168,18 +168,18 @@ def spoiled(source: CountingStore, key: str, content: bytes) -> str:
     [
         ("a.parquet", b"", ["a.parquet is empty", "0 bytes"]),
         ("a.csv", b"", ["a.csv is empty", "0 bytes"]),
-        ("a.csv.gz", gzip.compress(b""), ["a.csv.gz is empty", "unpacked"]),
+        ("a.csv.gz", gzip.compress(b"", mtime=0), ["a.csv.gz is empty", "unpacked"]),
         ("a.parquet", b"PAR1 and then nothing", ["a.parquet", "no readable Parquet", "21 bytes"]),
         ("a.parquet", b"x,y\n1,2\n", ["a.parquet", "no readable Parquet", "not begin like one"]),
         ("a.csv", b"PAR1xxxxPAR1", ["a.csv", "no readable CSV", "looks like Parquet"]),
-        ("a.csv", gzip.compress(b"x\n1\n"), ["a.csv", "looks like gzip"]),
+        ("a.csv", gzip.compress(b"x\n1\n", mtime=0), ["a.csv", "looks like gzip"]),
         ("a.csv.gz", b"x\n1\n", ["a.csv.gz", "no readable CSV, gzip"]),
         ("a.jsonl", b"PK\x03\x04zip", ["a.jsonl", "ZIP archive"]),
         ("a.csv", "x\n1\n".encode("utf-16"), ["a.csv", "UTF-16"]),
         ("a.csv", b"x\0y\n", ["a.csv", "binary"]),
-        ("a.gz", gzip.compress(b"x\n1\n"), ["a.gz", "says no format"]),
-        ("a.csv.gz", gzip.compress(b"x\n1\n")[:-6], ["a.csv.gz", "cannot be unpacked"]),
-        ("a.csv.gz", gzip.compress(b"x\n1\n" * 99)[:12] + b"?" * 30, ["a.csv.gz", "cannot be unp"]),
+        ("a.gz", gzip.compress(b"x\n1\n", mtime=0), ["a.gz", "says no format"]),
+        ("a.csv.gz", gzip.compress(b"x\n1\n", mtime=0)[:-6], ["a.csv.gz", "cannot be unpacked"]),
+        ("a.csv.gz", gzip.compress(b"x\n1\n" * 99, mtime=0)[:12] + b"?" * 30, ["a.csv.gz", "cannot be unp"]),
         ("a\nb.csv", b"", ["'a\\nb.csv' is empty"]),
     ],
 )
@@ -198,7 +198,7 @@ def test_a_parquet_file_that_was_cut_off_is_refused(source: CountingStore) -> No
 
 
 def test_what_grows_too_much_is_refused_before_it_has_grown(source: CountingStore) -> None:
-    bomb = gzip.compress(b"x\n" + b"0\n" * 10_000_000)
+    bomb = gzip.compress(b"x\n" + b"0\n" * 10_000_000, mtime=0)
     what = spoiled(source, "bomb.csv.gz", bomb)
     assert "bomb.csv.gz" in what
     assert "over 200 times" in what
