@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -201,7 +202,10 @@ def keep_manifest(store: ObjectStore, manifest: Manifest, before: Manifest | Non
     """
     if before is not None and manifest.table.equals(before.table):
         return
-    content = manifest.content()
+    with ThreadPoolExecutor(1) as helper:
+        writing = helper.submit(manifest.content)
+        manifest.digest  # noqa: B018 (meanwhile; it is kept)
+        content = writing.result()
     where = manifest_key(manifest.digest)
     if not store.create(where, content) and store.get(where) != content:
         where = "snapshots/latest.parquet"
