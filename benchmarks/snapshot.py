@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import resource
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,10 +33,10 @@ from benchmarks.reporting import last_line, table, words_of
 from components.common.cache import Cache
 from components.common.data_settings import DataSettings
 from components.common.layout import sha256_of
-from components.common.manifest import COLUMNS, Manifest, keep_manifest, latest_manifest
+from components.common.manifest import COLUMNS, Manifest, keep_manifest
 from components.common.sources import open_source
 from components.snapshot_data.listing import BATCH, list_objects
-from components.snapshot_data.taking import take_snapshot
+from components.snapshot_data.taking import take_next_snapshot
 from infra.folder import FolderStore
 
 FOLDERS = 1000
@@ -76,9 +76,7 @@ def snapshot(source: str, place: Path) -> int:
     """Take a snapshot as the step does; return how many objects were new."""
     store, settings = FolderStore(place / "store"), DataSettings(source=source, row_key=["x"])
     opened, cache = open_source(source), Cache(place / "cache")
-    before = latest_manifest(store, opened.given)
-    taken = take_snapshot(opened, settings=settings, before=before, cache=cache)
-    keep_manifest(store, taken.manifest, before)
+    taken = take_next_snapshot(opened, settings=settings, store=store, cache=cache)
     return int(taken.new.sum())
 
 
@@ -108,7 +106,10 @@ def one(kind: str, source: str, place: Path, newest: str) -> None:
     else:
         listing(source, place, newest)
     seconds = time.perf_counter() - began
-    print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+    # not ru_maxrss: a child begins with its parent's
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert peak is not None
+    print(seconds, int(peak[1]) / 2**20)
 
 
 def main() -> None:

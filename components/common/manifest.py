@@ -4,7 +4,7 @@
     snapshots/latest.json         which was the last, and of which source
 
 The digest is the SHA-256 of each key (UTF-8), a zero byte and the content's hash (32 bytes), in key
-order: it names the data, wherever and whenever it was read. A million objects are some 40 MB on
+order: it names the data, wherever and whenever it was read. A million objects are some 50 MB on
 disk and 150 MB in memory; nothing here makes a Python object for each.
 """
 
@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -109,9 +110,9 @@ class Manifest:
         pq.write_table(
             self.table.replace_schema_metadata({"evertrain": metadata}),
             file,
-            # Hashes do not compress; keys in order share their beginnings.
-            compression={n: "none" if n == "sha256" else "zstd" for n in self.table.column_names},
-            compression_level={n: 1 for n in self.table.column_names if n != "sha256"},
+            # Hashes do not compress. Of a million objects LZ4 makes 48 MB, read in 0.2 s of CPU;
+            # Zstandard 38 MB, read in 0.6 s, and each snapshot reads the one before.
+            compression={n: "none" if n == "sha256" else "lz4" for n in self.table.column_names},
             use_dictionary=["size", "version_id", "rows", "schema"],
             column_encoding={"key": "DELTA_BYTE_ARRAY", "version": "PLAIN", "sha256": "PLAIN"},
             write_statistics=False,
@@ -201,7 +202,10 @@ def keep_manifest(store: ObjectStore, manifest: Manifest, before: Manifest | Non
     """
     if before is not None and manifest.table.equals(before.table):
         return
-    content = manifest.content()
+    with ThreadPoolExecutor(1) as helper:
+        writing = helper.submit(manifest.content)
+        manifest.digest  # noqa: B018 (meanwhile; it is kept)
+        content = writing.result()
     where = manifest_key(manifest.digest)
     if not store.create(where, content) and store.get(where) != content:
         where = "snapshots/latest.parquet"

@@ -12,11 +12,11 @@ from components.common.artifacts import write_json
 from components.common.data_figures import MOST_OBJECTS, DataObject, SnapshotFigures
 from components.common.layout import digest_of, finished_key
 from components.common.local import open_cache
-from components.common.manifest import keep_manifest, latest_manifest, objects_of
+from components.common.manifest import objects_of
 from components.common.provenance import provenance
 from components.common.records import StepContext, current_run, step
 from components.common.sources import open_source
-from components.snapshot_data.taking import Taken, take_snapshot
+from components.snapshot_data.taking import Taken, take_next_snapshot
 from infra.errors import ObjectMissing
 from infra.store import ObjectStore
 
@@ -78,9 +78,7 @@ def _take(context: StepContext) -> Taken:
 
         check_types(settings)
     source, cache = open_source(context.project.data_source), open_cache(context)
-    before = latest_manifest(context.store, source.given)
-    taken = take_snapshot(source, settings=settings, before=before, cache=cache)
-    keep_manifest(context.store, taken.manifest, before)
+    taken = take_next_snapshot(source, settings=settings, store=context.store, cache=cache)
     cache.make_room()
     return taken
 

@@ -23,10 +23,11 @@ from components.common.data_settings import DataSettings
 from components.common.formats import shown
 from components.common.layout import sha256_of
 from components.common.local import THREADS, take_in
-from components.common.manifest import COLUMNS, Manifest
+from components.common.manifest import COLUMNS, Manifest, keep_manifest, latest_manifest
 from components.common.sources import Source
 from components.snapshot_data.listing import BATCH, list_objects
 from infra.errors import LeadsOut, ObjectChanged, ObjectMissing
+from infra.store import ObjectStore
 from training_core.errors import StoppedByGate
 
 
@@ -54,6 +55,22 @@ class _Read(NamedTuple):
     schema: str
 
 
+def take_next_snapshot(
+    source: Source, *, settings: DataSettings, store: ObjectStore, cache: Cache
+) -> Taken:
+    """Take a snapshot after the last one in the store, and keep its manifest there.
+
+    The manifest before is read while the source is listed. See `take_snapshot`.
+    """
+    with ThreadPoolExecutor(1) as helper:
+        last = helper.submit(latest_manifest, store, source.given)
+        listing = list_objects(source, settings)
+        before = last.result()
+    taken = _take(source, listing, settings=settings, before=before, cache=cache)
+    keep_manifest(store, taken.manifest, before)
+    return taken
+
+
 def take_snapshot(
     source: Source, *, settings: DataSettings, before: Manifest | None, cache: Cache
 ) -> Taken:
@@ -70,6 +87,17 @@ def take_snapshot(
             that changed while it was read.
     """
     listing = list_objects(source, settings)
+    return _take(source, listing, settings=settings, before=before, cache=cache)
+
+
+def _take(
+    source: Source,
+    listing: pa.Table,
+    *,
+    settings: DataSettings,
+    before: Manifest | None,
+    cache: Cache,
+) -> Taken:
     old = before.table if before else COLUMNS.empty_table()
     schemas = {json.dumps(schema): n for n, schema in enumerate(before.schemas if before else [])}
     tables, new = [], []

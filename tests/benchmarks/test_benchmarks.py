@@ -41,6 +41,13 @@ def test_the_loop_is_measured_beside_a_plain_one_with_equal_weights() -> None:
     assert set(line["figures"]) == {"mlp_ratio", "cnn_ratio", "gpt_ratio"}
 
 
+def test_a_snapshot_is_measured_beside_its_listing() -> None:
+    line = last_line(ran("snapshot", "--count", "2", "--objects", "3000"))
+    assert line["name"] == "snapshot"
+    assert set(line["figures"]) == {"incremental_vs_listing", "snapshot_peak_gib"}
+    assert line["figures"]["incremental_vs_listing"] > 0
+
+
 @pytest.mark.slow
 def test_two_ranks_are_measured_beside_plain_ddp_and_share_the_state() -> None:
     figures = last_line(ran("distributed", "--count", "1", "--short", "--without-peers"))["figures"]

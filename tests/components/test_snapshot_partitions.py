@@ -8,8 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from snapshot_sources import CountingStore, keys, snapshot, write
+from snapshot_sources import CountingStore, keys, settings, snapshot, write
 
+from components.common.sources import open_source
+from components.snapshot_data.listing import list_objects
 from components.snapshot_data.partitions import Pattern
 from training_core.errors import ConfigurationError, StoppedByGate
 
@@ -109,3 +111,10 @@ def test_a_date_that_is_none_is_said(source: CountingStore) -> None:
     write(source, "2025-13-01.parquet", 1)
     with pytest.raises(StoppedByGate, match="'2025-13-01' in it is no date"):
         snapshot(source, pattern="{date}.parquet")
+
+
+def test_one_of_several_sources_that_is_empty_is_not_passed_over(tmp_path: Path) -> None:
+    write(CountingStore(tmp_path / "there"), "a.parquet", 1)
+    given = [str(tmp_path / name) for name in ("there", "not mounted")]
+    with pytest.raises(StoppedByGate, match=r"no object below .*/not mounted"):
+        list_objects(open_source(given), settings())
