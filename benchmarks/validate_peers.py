@@ -20,8 +20,8 @@ EDGES = 20
 def plain_duckdb(files: Sequence[Path], spill: Path, *, whole_step: bool) -> None:
     """Take the statistics of the 25 expectations and, for the whole step, of profile and drift.
 
-    The queries that one would write by hand: one scan for whatever can share it. Twice the memory
-    limit of ours: with the same one, the quantiles of the profile do not fit.
+    The queries that one would write by hand, with ours' memory limit: one scan for whatever can
+    share it.
     """
     settings = {"preserve_insertion_order": False, "temp_directory": str(spill)}
     connection = duckdb.connect(config={"memory_limit": "1GB", **settings})

@@ -25,7 +25,12 @@ from great_expectations.execution_engine import SqlAlchemyExecutionEngine
 from great_expectations.expectations.registry import get_metric_provider
 
 _FREE = ("table.columns", "table.column_types")  # metrics that need the schema only
-_COUNT_OF = {".unexpected_values": ".unexpected_count"}  # examples, and how many there are
+_COUNT_OF = {  # metrics that give examples, by their end, and those that say how many there are
+    ".unexpected_values": ".unexpected_count",
+    "distinct_values.not_in_set": "distinct_values.not_in_set.count",
+    "distinct_values.missing_from_column": "distinct_values.missing_from_column.count",
+}
+_SHOWN_ONLY = ("result_format", "limit")  # arguments that say how many examples are wanted
 
 
 class DuckDBTypes:
@@ -138,7 +143,7 @@ def _count_of(metric: Any, known: dict[Any, Any]) -> Any:
     for examples, count in _COUNT_OF.items():
         if metric.metric_name.endswith(examples):
             name = metric.metric_name.removesuffix(examples) + count
-            values = {k: v for k, v in metric.metric_value_kwargs.items() if k != "result_format"}
+            values = {k: v for k, v in metric.metric_value_kwargs.items() if k not in _SHOWN_ONLY}
             wanted = type(metric)(name, metric.metric_domain_kwargs, values or None)
             return known.get(wanted.id)
     return None
