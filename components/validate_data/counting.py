@@ -63,9 +63,7 @@ class Labels:
     none: npt.NDArray[np.intp]
 
     @classmethod
-    def of(
-        cls, clusters: npt.NDArray[np.int32], labels: npt.NDArray[np.int32]
-    ) -> Labels:
+    def of(cls, clusters: npt.NDArray[np.int32], labels: npt.NDArray[np.int32]) -> Labels:
         groups = clusters * np.int32(3) + labels
         return cls(groups, (labels == 2).astype(np.float64), np.flatnonzero(labels == 0))
 

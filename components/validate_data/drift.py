@@ -37,7 +37,7 @@ from components.validate_data.history import (
     history_of,
     past_of,
 )
-from components.validate_data.profile import ColumnProfile, Floats, Profile
+from components.validate_data.profile import ColumnProfile, Counts, Floats, Profile
 
 _NAMED = 10  # categories that are told
 _LEAST_SHARE = 0.001  # of rows: a rarer new or vanished category is not told
@@ -119,7 +119,11 @@ def drift_from(
         if shift is not None and level != "steady":
             tell = label_finding if name == before.label else drift_finding
             findings.append(tell(column, shift.far, shift.sudden, now, before))
-        if column.kind == "category" and shift is not None and validation.level("new_category") != "off":
+        if (
+            column.kind == "category"
+            and shift is not None
+            and validation.level("new_category") != "off"
+        ):
             findings += new_category_finding(
                 column, now.columns[name], now.rows, shift.outside, validation.level("new_category")
             )
@@ -187,8 +191,8 @@ def _strangest(before: ColumnProfile, history: History, rows: Counts) -> float:
     A name's rows are taken to be spread evenly over the days from its first to its last.
     """
     first, last = before.seen
-    begins, ends = history.past.now
-    if not history.past.count or not before.cells.names:
+    begins, ends = (history.past if history.past.count else history.steps).now
+    if not len(begins) or not before.cells.names:
         return 0.0
     born = (first >= begins[:, None]) & (first < ends[:, None]) & (last >= 0)
     lasting = np.maximum(1, last + 1 - first)
@@ -258,8 +262,7 @@ def _relation(
     }
     chance = family_quantile([p.drawn[:, 2] for p in pasts.values()], false_alarms)
     limits = {
-        n: max([float(q), *pasts[n].windows[:, 2]])
-        for n, q in zip(names, chance, strict=True)
+        n: max([float(q), *pasts[n].windows[:, 2]]) for n, q in zip(names, chance, strict=True)
     }
     slope = float(relation.slope(np.sum(list(found.values()), axis=0)))
     changes = {n: float(f[2]) for n, f in found.items()}

@@ -74,9 +74,7 @@ def drift_finding(
     )  # fmt: skip
 
 
-def _worst(
-    far: tuple[float, float], sudden: tuple[float, float] | None
-) -> tuple[float, float]:
+def _worst(far: tuple[float, float], sudden: tuple[float, float] | None) -> tuple[float, float]:
     """The distance that is the more over its limit."""
     return max((pair for pair in (far, sudden) if pair), key=lambda pair: pair[0] / pair[1])
 
@@ -113,22 +111,20 @@ def label_finding(
 
 
 def new_category_finding(
-    column: ColumnDrift,
-    profile: ColumnProfile,
-    rows: int,
-    outside: tuple[float, float],
-    level: Level,
+    column: ColumnProfile, rows: int, outside: tuple[float, float], validation: ValidationSettings
 ) -> list[Finding]:
-    """Values that the reference never had, where its own past had fewer of them."""
+    """Values that the reference never had, where windows of its own past had clearly fewer."""
+    level = validation.level("new_category")
     share, usual = outside
-    if share <= max(_LEAST_SHARE, usual):
+    limit = max(_LEAST_SHARE, 1.25 * usual)
+    if level == "off" or share <= limit:
         return []
-    named = ", ".join(f"{n!r} ({r / rows:.2%})" for n, r in list(profile.unseen.items())[:_TOLD])
+    named = ", ".join(f"{n!r} ({r / rows:.2%})" for n, r in list(column.unseen.items())[:_TOLD])
     return [
         Finding(
             check="new_category", column=column.column,
             level="block" if level == "block" else "warn", measured=share,
-            limit=max(_LEAST_SHARE, usual),
+            limit=limit,
             message=f"{share:.2%} of the rows have values of {column.column} that the reference "
             f"never had: {named}",
             hint="a new product is fine; another spelling, case or encoding is not",
