@@ -100,12 +100,13 @@ def _length(now: Profile, before: Profile) -> int:
     if not rows.sum() or not len(before.first_days):
         return 1
     if not (now.ordered and before.ordered):
-        share = rows.sum() / max(1, before.cluster_rows.sum())
+        share = float(rows.sum()) / max(1.0, float(before.cluster_rows.sum()))
         return max(1, round(share * len(before.first_days)))
     upto = np.cumsum(rows) / rows.sum()
     # a month that is cut by local time has a few hours of the day before and after it
     inner = (upto > 0.01) & (upto - rows / rows.sum() < 0.99)
-    return max(1, int(np.count_nonzero(inner)))
+    days: list[bool] = inner.tolist()
+    return max(1, sum(days))
 
 
 def _gap(now: Profile, before: Profile) -> int:

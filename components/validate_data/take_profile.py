@@ -232,7 +232,7 @@ def _finish(
             quantiles = _quantiles(cells, totals[:-1], least, most)
             low, high = (_words(v, column.kind) for v in (least, most))
     else:
-        correlation = cramers_v(counts[1:].sum(axis=1))
+        correlation = cramers_v(counts[1:, :, :-1].sum(axis=1))
         named = [n for n, rows in zip(cells.names, totals, strict=False) if rows]
         if named:
             low, high = min(named), max(named)
