@@ -22,7 +22,7 @@ N ?=
 BIN := .venv/bin
 TORCH := $(shell sed -nE 's/.*"torch==([0-9.]+)".*/\1/p' pyproject.toml)
 DEMO := $(CURDIR)/build/demo
-BENCHMARKS := loop distributed feed checkpoint resume pipeline
+BENCHMARKS := loop distributed feed checkpoint resume pipeline drift
 PROOFS := kills steps checkpoints
 
 ##@ Use
