@@ -37,13 +37,15 @@ from components.validate_data.history import (
     history_of,
     past_of,
 )
-from components.validate_data.profile import ColumnProfile, Floats, Profile
+from components.validate_data.profile import ColumnProfile, Counts, Floats, Profile
 
 _NAMED = 10  # categories that are told
 _LEAST_SHARE = 0.001  # of rows: a rarer new or vanished category is not told
 # Of rows beyond all that the reference has; the most in a clean month of flights was 9 % (April's
 # temperatures after a winter).
 _STRANGE = 0.2
+_CLOCK = 0.98  # correlation of a column's daily height with the day; flights' highest is 0.85
+_FEWEST_DAYS = 8
 Alarm = Literal["steady", "warn", "block"]
 
 
@@ -100,31 +102,31 @@ def drift_from(
     """
     validation = settings.validation
     history = history_of(now, before, draws=validation.drift.resamples)
-    names = [n for n in before.columns if n in now.columns and _comparable(now, before, n)]
-    findings = fault_of_columns(now, before, validation)
-    shifts = _shifts(now, before, names, history, validation.drift)
+    alike = [
+        n
+        for n in before.columns
+        if n in now.columns and [n] != settings.data.row_key and _comparable(now, before, n)
+    ]
+    shifts = _shifts(now, before, alike, history, validation.drift)
     columns = []
-    for name in (n for n in before.columns if n in now.columns):
-        if now.columns[name].kind != before.columns[name].kind:
+    findings = fault_of_columns(now, before, validation)
+    for name in before.columns:
+        if name not in now.columns or now.columns[name].kind != before.columns[name].kind:
             continue  # said by `fault_of_columns`
-        check = "label_shift" if name == before.label else "drift"
-        allowed = validation.level("label_shift" if check == "label_shift" else "drift")
         shift = shifts.get(name)
+        allowed = validation.level("label_shift" if name == before.label else "drift")
         level: Alarm = "steady"
         if shift is not None and allowed != "off":
             level = shift.level(validation.drift, ordered=before.ordered)
             level = "warn" if (level, allowed) == ("block", "warn") else level
-        column = _figures(now, before, name, shift, level)
-        columns.append(column)
+        columns.append(_figures(now, before, name, shift, level))
         if shift is not None and level != "steady":
             tell = label_finding if name == before.label else drift_finding
-            findings.append(tell(column, shift.far, shift.sudden, now, before))
-        if column.kind == "category" and shift is not None and validation.level("new_category") != "off":
-            findings += new_category_finding(
-                column, now.columns[name], now.rows, shift.outside, validation.level("new_category")
-            )
+            findings.append(tell(columns[-1], shift.far, shift.sudden, now, before))
+        if shift is not None and now.columns[name].kind == "category":
+            findings += new_category_finding(now.columns[name], now.rows, shift.outside, validation)
     if validation.level("label_relation") != "off":
-        findings += _relation(now, before, history, settings)
+        findings += _relation(now, before, alike, history, settings)
     columns.sort(key=lambda c: (-(c.psi or 0.0), c.column))
     findings.sort(key=lambda f: f.level != "block")
     drift = Drift(
@@ -137,7 +139,21 @@ def drift_from(
 
 def _comparable(now: Profile, before: Profile, name: str) -> bool:
     a, b = now.columns[name], before.columns[name]
-    return a.kind == b.kind and a.kind != "time" and a.cells == b.cells
+    return a.kind == b.kind and a.kind != "time" and a.cells == b.cells and not _clock(b, before)
+
+
+def _clock(column: ColumnProfile, profile: Profile) -> bool:
+    """Whether a number goes up (or down) with the days, as counters and epochs do."""
+    if column.kind != "number" or not profile.ordered:
+        return False
+    counts = column.daily.sum(axis=0)[:, :-1]
+    there = counts.sum(axis=1) > 0
+    if there.sum() < _FEWEST_DAYS or counts.shape[1] < _FEWEST_DAYS:
+        return False
+    height = shares_of(counts[there]) @ np.arange(counts.shape[1])
+    if not np.ptp(height):
+        return False
+    return bool(abs(np.corrcoef(height, profile.first_days[there])[0, 1]) > _CLOCK)
 
 
 def _shifts(
@@ -187,8 +203,8 @@ def _strangest(before: ColumnProfile, history: History, rows: Counts) -> float:
     A name's rows are taken to be spread evenly over the days from its first to its last.
     """
     first, last = before.seen
-    begins, ends = history.past.now
-    if not history.past.count or not before.cells.names:
+    begins, ends = (history.past if history.past.count else history.steps).now
+    if not len(begins) or not before.cells.names:
         return 0.0
     born = (first >= begins[:, None]) & (first < ends[:, None]) & (last >= 0)
     lasting = np.maximum(1, last + 1 - first)
@@ -235,15 +251,14 @@ def _middle(column: ColumnProfile) -> str:
 
 
 def _relation(
-    now: Profile, before: Profile, history: History, settings: ProjectSettings
+    now: Profile,
+    before: Profile,
+    alike: list[str],
+    history: History,
+    settings: ProjectSettings,
 ) -> list[Finding]:
     """What the columns say of the label, together and one by one."""
-    names = [
-        n
-        for n in before.columns
-        if n in now.columns and n != before.label and _comparable(now, before, n)
-        if before.columns[n].cells.bins > 2
-    ]
+    names = [n for n in alike if n != before.label and before.columns[n].cells.bins > 2]
     if not names or now.label_mean in (None, 0.0, 1.0) or before.label_mean in (None, 0.0, 1.0):
         return []  # one class, or none: the label's own shift says so
     counts = {n: _labelled(before.columns[n]) for n in names}
@@ -258,8 +273,7 @@ def _relation(
     }
     chance = family_quantile([p.drawn[:, 2] for p in pasts.values()], false_alarms)
     limits = {
-        n: max([float(q), *pasts[n].windows[:, 2]])
-        for n, q in zip(names, chance, strict=True)
+        n: max([float(q), *pasts[n].windows[:, 2]]) for n, q in zip(names, chance, strict=True)
     }
     slope = float(relation.slope(np.sum(list(found.values()), axis=0)))
     changes = {n: float(f[2]) for n, f in found.items()}

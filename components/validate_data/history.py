@@ -64,14 +64,6 @@ class History:
     head: int
     rows: int
 
-    @property
-    def windows(self) -> int:
-        """Windows of the past that do not overlap."""
-        if not self.past.count:
-            return 0
-        length = int(self.past.now[1][0] - self.past.now[0][0])
-        return 1 + int(self.past.now[0][-1] - self.past.now[0][0]) // length
-
 
 def history_of(now: Profile, before: Profile, *, draws: int, seed: int = 0) -> History:
     """Lay out the windows of a reference that are like a new batch."""
@@ -108,12 +100,13 @@ def _length(now: Profile, before: Profile) -> int:
     if not rows.sum() or not len(before.first_days):
         return 1
     if not (now.ordered and before.ordered):
-        share = rows.sum() / max(1, before.cluster_rows.sum())
+        share = float(rows.sum()) / max(1.0, float(before.cluster_rows.sum()))
         return max(1, round(share * len(before.first_days)))
     upto = np.cumsum(rows) / rows.sum()
     # a month that is cut by local time has a few hours of the day before and after it
     inner = (upto > 0.01) & (upto - rows / rows.sum() < 0.99)
-    return max(1, int(inner.sum()))
+    days: list[bool] = inner.tolist()
+    return max(1, sum(days))
 
 
 def _gap(now: Profile, before: Profile) -> int:

@@ -149,9 +149,8 @@ def _sample(
         return {}
     wanted = ", ".join(f"{_value(n, t)} AS {quoted(n)}" for n, t in types.items())
     share = max(1, rows // SAMPLE)
-    for hashed in (hash_of(settings.data), "hash(COLUMNS(*))"):
-        if hashed.startswith("hash(COLUMNS"):
-            hashed = f"hash(row({', '.join(quoted(n) for n in types)}))"
+    whole_row = f"hash(row({', '.join(quoted(n) for n in types)}))"
+    for hashed in (hash_of(settings.data), whole_row):
         query = f"SELECT {wanted} FROM {quoted(view)} WHERE {hashed} % {share} = 0"
         table = connection.execute(query).to_arrow_table()
         if len(table) >= 0.5 * min(rows, SAMPLE):
@@ -233,7 +232,7 @@ def _finish(
             quantiles = _quantiles(cells, totals[:-1], least, most)
             low, high = (_words(v, column.kind) for v in (least, most))
     else:
-        correlation = cramers_v(counts[1:].sum(axis=1))
+        correlation = cramers_v(counts[1:, :, :-1].sum(axis=1))
         named = [n for n, rows in zip(cells.names, totals, strict=False) if rows]
         if named:
             low, high = min(named), max(named)
@@ -244,18 +243,18 @@ def _finish(
         column=column.name, kind=column.kind, type=column.type, nulls=int(totals[-1]),
         distinct=distinct, low=low, high=high, least=least, most=most, mean=mean, std=std,
         label_correlation=None if correlation is None else significant(correlation),
-        quantiles=quantiles, beyond=beyond, unseen=unseen, cells=cells, seen=_seen(counts[:, filled], cells),
-        totals=totals, daily=cells.merged(counts[:, filled]),
+        quantiles=quantiles, beyond=beyond, unseen=unseen, cells=cells, totals=totals,
+        seen=_seen(counts[:, filled], cells), daily=cells.merged(counts[:, filled]),
     )  # fmt: skip
 
 
 def _seen(counts: Counts, cells: Cells) -> Counts:
     """First and last cluster of each name; 0 and -1 where none has it."""
     there = counts[:, :, : len(cells.names)].sum(axis=0) > 0
-    last = len(there) - 1 - there[::-1].argmax(axis=0) if len(there) else there.sum(axis=0)
-    any_ = there.any(axis=0)
-    return np.array([np.where(any_, there.argmax(axis=0) if len(there) else 0, 0),
-                     np.where(any_, last, -1)], np.int64)  # fmt: skip
+    if not there.size:
+        return np.array([[0], [-1]]).repeat(len(cells.names), axis=1)
+    last = len(there) - 1 - there[::-1].argmax(axis=0)
+    return np.array([there.argmax(axis=0), np.where(there.any(axis=0), last, -1)], np.int64)
 
 
 def _quantiles(cells: Cells, totals: Counts, least: float, most: float) -> list[float]:
