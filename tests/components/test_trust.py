@@ -132,3 +132,12 @@ def test_a_missing_key_stops_the_run(tmp_path: Path) -> None:
 
     with pytest.raises(StoppedByGate, match="lacks the column 'id'"):
         trust(rows().drop(columns="id"), tmp_path)
+
+
+def test_columns_may_have_any_name(tmp_path: Path) -> None:
+    """Names that queries of ours use inside, that SQL knows, and that need quoting."""
+    names = ["value", "target", "rows", "time", "positive", "low", "select", 'a "b"', "fold", "c0"]
+    random = np.random.default_rng(11)
+    data = rows().assign(**{name: random.normal(0, 1, 6_000) for name in names})
+    on = {"label_noise": "warn"}
+    assert trust(data, tmp_path, features=(*FEATURES, *names), levels=on) == []
