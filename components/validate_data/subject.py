@@ -145,7 +145,7 @@ def look_at(
         f"WHEN NOT {POSITIVE} THEN {lowest(_A_CLASS, negatives)} ELSE false END"
     )
     return Subject(
-        connection=connection, settings=settings, label=label, features=tuple(features), now=now,
+        connection=connection, settings=settings, label=label, features=tuple(dict.fromkeys(features)), now=now,
         columns=columns, rows=rows, positives=positives, negatives=negatives,
     )  # fmt: skip
 
