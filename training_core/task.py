@@ -98,7 +98,11 @@ class Task(ABC):
 
     @abstractmethod
     def target(self, frame: pd.DataFrame) -> npt.NDArray[np.float32]:
-        """Return the target of each row, float32 [N]; NaN where a row has no label."""
+        """Return the target of each row, float32 [N]; NaN where a row has no label.
+
+        It is a function of the label column alone, row by row: to divide millions of rows it is
+        asked once for each different label, in a frame that has no other column.
+        """
 
     @abstractmethod
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:

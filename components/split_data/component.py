@@ -18,7 +18,7 @@ def split_data(
     splits: Output[Dataset],
     metrics: Output[Metrics],
 ) -> None:
-    """Divide the labelled rows by time or by hash; stop where the parts are not apart.
+    """Divide the labelled rows by time, group or hash; stop where the parts are not apart.
 
     Args:
         project: Folder of the project, inside the image.
@@ -26,7 +26,7 @@ def split_data(
         overrides: Settings as key=value.
         run_key: Hash of data, code and configuration.
         validated: Manifest of the snapshot that passed validation.
-        splits: Content hashes of train, validation and holdout (JSON).
+        splits: Content hashes of train, validation and holdout, and the proof (JSON).
         metrics: Rows of each part.
     """
     from components.split_data.step import run

@@ -10,7 +10,7 @@ from components.common.values import kind_of, known, number, utc
 from components.validate_data.subject import PLACE, POSITIVE, ROWS, SAMPLE, Subject
 
 _LOOKED_AT = 20_000  # different values of a column, of which rows are counted
-_LEAST = 100  # rows before "nearly every row has a value of its own" is said
+_LEAST = 100  # values before "nearly every row has a value of its own" is said
 _OWN_VALUE = 0.9  # different values a row
 # Whole numbers drawn at random out of four times as many as there are rows would repeat: they
 # would have 0.88 different values a row. So more, in so narrow a range, have been handed out.
@@ -45,8 +45,11 @@ class ColumnFacts:
 
     @property
     def own_value(self) -> float:
-        """Different values a row, up to 1. Counted: DuckDB's estimate is up to 20 % off."""
-        return self.different / self.sampled if self.sampled else 0.0
+        """Different values a row, up to 1; 0 where values are few, for those may all be rare ones.
+
+        Counted, because DuckDB's own estimate is up to 20 % off.
+        """
+        return self.different / self.sampled if self.different >= _LEAST else 0.0
 
 
 def facts_of(subject: Subject) -> dict[str, ColumnFacts]:
@@ -133,7 +136,7 @@ def find_ids(subject: Subject, facts: dict[str, ColumnFacts]) -> list[Finding]:
 
 def _names_rows(subject: Subject, name: str, fact: ColumnFacts) -> tuple[str, float, float] | None:
     share = fact.own_value
-    if fact.known < _LEAST or share < _OWN_VALUE:
+    if share < _OWN_VALUE:
         return None
     is_key = subject.settings.data.row_key == [name]
     no_measure = fact.span <= _DENSE * fact.known or fact.span >= _NO_MEASURE

@@ -145,9 +145,16 @@ def look_at(
         f"WHEN NOT {POSITIVE} THEN {lowest(_A_CLASS, negatives)} ELSE false END"
     )
     return Subject(
-        connection=connection, settings=settings, label=label, features=tuple(features), now=now,
-        columns=columns, rows=rows, positives=positives, negatives=negatives,
-    )  # fmt: skip
+        connection=connection,
+        settings=settings,
+        label=label,
+        features=tuple(dict.fromkeys(features)),  # a task may read one in two ways
+        now=now,
+        columns=columns,
+        rows=rows,
+        positives=positives,
+        negatives=negatives,
+    )
 
 
 def lowest(count: int, rows: int) -> str:

@@ -83,6 +83,13 @@ def test_a_key_that_is_text_is_no_leak(tmp_path: Path) -> None:
     assert trust(data, tmp_path) == []
 
 
+def test_rates_are_not_judged_by_the_rows_they_were_learned_from(tmp_path: Path) -> None:
+    """Three rows a value: on those very rows their rates would rank the labels to 0.9."""
+    town = np.random.default_rng(4).integers(0, 1_900, 6_000)
+    data = rows().assign(town=[f"town {t}" for t in town])
+    assert trust(data, tmp_path, features=(*FEATURES, "town"), leak_auc=0.8) == []
+
+
 def test_ten_rows_that_know_the_label_by_luck_are_no_leak(tmp_path: Path) -> None:
     data = rows()
     few = data.index < 20

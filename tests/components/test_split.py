@@ -295,3 +295,16 @@ def test_what_training_has_seen_ends_with_validation(project: Path, tmp_path: Pa
     assert rules[0] == seen_by_training(parts, by_hash)
     assert len({rule["rule"] for rule in rules}) == 4
     assert {rule["by"] for rule in rules} == {"hash"}
+
+
+@pytest.mark.parametrize("rule", ["time, holdout: 7, validation: 7", f"stratified, {SHARES}"])
+def test_columns_may_have_any_name(project: Path, tmp_path: Path, rule: str) -> None:
+    changes = [f"split={{by: {rule}}}", "data.time_column=value", "data.row_key=[target]"]
+    settings = settings_of(project, *changes)
+    rows = month(1).rename(columns={"when": "value", "id": "target", "kind": "part"})
+    rows["select"], rows['a "b"'] = rows["number"], rows["noise"]
+    with split(rows, settings, tmp_path / "split") as made:
+        prove(made, settings)
+        frames = made.frames
+    assert sum(map(len, frames.values())) == len(rows)
+    assert list(frames["train"]) == list(rows)

@@ -81,6 +81,19 @@ def test_the_share_of_different_values_is_right_in_many_rows(tmp_path: Path) -> 
     assert (found.column, found.measured) == ("once", 1.0)
 
 
+def test_rare_values_of_a_category_are_no_ids(tmp_path: Path) -> None:
+    """Of 200,000 rows a tenth of the values is looked at: here some of those that are there once.
+
+    A task may read a column twice, as a category and as a number: that is no second finding.
+    """
+    data = rows(200_000)
+    data["hour"] = np.where(data.index < 40, data.index, 99)
+    data["named"] = data["hour"].astype(str)
+    assert trust(data, tmp_path, features=(*FEATURES, "hour", "named")) == []
+    data["once"] = data.index
+    only(trust(data, tmp_path, features=(*FEATURES, "once", "once")))
+
+
 def test_rows_after_the_snapshot_block_and_are_named(tmp_path: Path) -> None:
     data = rows()
     data.loc[[7, 9], "when"] = pd.Timestamp("2025-07-01 00:00:01", tz="UTC")
@@ -132,3 +145,12 @@ def test_a_missing_key_stops_the_run(tmp_path: Path) -> None:
 
     with pytest.raises(StoppedByGate, match="lacks the column 'id'"):
         trust(rows().drop(columns="id"), tmp_path)
+
+
+def test_columns_may_have_any_name(tmp_path: Path) -> None:
+    """Names that queries of ours use inside, that SQL knows, and that need quoting."""
+    names = ["value", "target", "rows", "time", "positive", "low", "select", 'a "b"', "fold", "c0"]
+    random = np.random.default_rng(11)
+    data = rows().assign(**{name: random.normal(0, 1, 6_000) for name in names})
+    on = {"label_noise": "warn"}
+    assert trust(data, tmp_path, features=(*FEATURES, *names), levels=on) == []
