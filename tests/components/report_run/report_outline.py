@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -47,12 +48,14 @@ class Outline(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
+@cache
 def page_of(case: str) -> str:
     """Render the page of one of the cases."""
     run, records = CASES[case]()
     return render(run=run, records=records, replay=REPLAY)
 
 
+@cache
 def data_page_of(case: str) -> str:
     """Render the data's page of one of the cases of either kind."""
     run, records = (CASES | DATA_CASES)[case]()

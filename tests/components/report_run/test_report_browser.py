@@ -20,7 +20,7 @@ from components.report_run.page import render
 pytestmark = pytest.mark.browser
 REPOSITORY = Path(__file__).parents[3]
 TAB = "\ue004"
-DATA = ("warned", "finding", "first", "bare", "wide", "hostile")  # of report_data_cases.py
+DATA = ("finding", "bare", "wide", "hostile")  # of report_data_cases.py
 PRINTED = 680  # CSS pixels of text height on A4 at the page's margins are 991; well inside
 CONTRAST = """
 const light = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => x / 255)
