@@ -44,7 +44,7 @@ def test_each_column_of_a_shop_gets_its_part(tmp_path: Path) -> None:
 def test_a_leak_that_shows_only_in_nulls_or_categories_is_found(tmp_path: Path) -> None:
     rows = orders().drop(columns="refund")
     bought = rows["bought"] == 1
-    rows["carrier"] = np.where(bought, "A", None)
+    rows["carrier"] = np.where(bought, rows["discount"].fillna(0.5), np.nan)
     rows["reason"] = np.where(bought, np.where(rows["hour"] % 2, "red", "blue"), "grey")
     found = decided(tmp_path, rows)
     assert found.leaks == ["carrier", "reason"]
