@@ -16,7 +16,7 @@ def flipped(rows: Rows, feed: Feed) -> Rows:
     return rows.assign(late=1 - rows["late"])
 
 
-@labels.rows("blocked", finding("label_relation", "distance"), why="As many labels as before, on "
+@labels.rows("blocked", finding("label_relation"), "distance", why="As many labels as before, on "
              "the wrong rows: the strongest feature says nothing any more")  # fmt: skip
 def shuffled(rows: Rows, feed: Feed) -> Rows:
     return rows.assign(late=feed.random.permutation(rows["late"].to_numpy()))

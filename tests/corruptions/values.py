@@ -171,7 +171,7 @@ def two_columns_swapped(rows: Rows, feed: Feed) -> Rows:
 
 
 @values.rows(
-    "blocked", finding("label_relation", "distance"),
+    "blocked", finding("label_relation"), "distance",
     why="Joined on the wrong key: the column's distribution is that of before, what it says of "
     "the label is gone",
 )  # fmt: skip
