@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import duckdb
 import pyarrow as pa
 
-from components.common.data_figures import Drift, Expectation, Finding, ValidateFigures
+from components.common.data_figures import Drift, Finding, ValidateFigures
 from components.common.records import StepContext
 from components.common.row_rules import Cut, cut, hold_to_budget, put_aside
 from components.common.settings import ProjectSettings

@@ -179,7 +179,11 @@ def spoiled(source: CountingStore, key: str, content: bytes) -> str:
         ("a.csv", b"x\0y\n", ["a.csv", "binary"]),
         ("a.gz", gzip.compress(b"x\n1\n", mtime=0), ["a.gz", "says no format"]),
         ("a.csv.gz", gzip.compress(b"x\n1\n", mtime=0)[:-6], ["a.csv.gz", "cannot be unpacked"]),
-        ("a.csv.gz", gzip.compress(b"x\n1\n" * 99, mtime=0)[:12] + b"?" * 30, ["a.csv.gz", "cannot be unp"]),
+        (
+            "a.csv.gz",
+            gzip.compress(b"x\n1\n" * 99, mtime=0)[:12] + b"?" * 30,
+            ["a.csv.gz", "cannot be unp"],
+        ),
         ("a\nb.csv", b"", ["'a\\nb.csv' is empty"]),
     ],
 )
