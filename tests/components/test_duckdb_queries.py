@@ -111,7 +111,7 @@ def test_a_condition_on_rows_holds_for_the_metrics_that_are_ours(tmp_path: Path)
 
 
 def test_examples_are_the_same_each_time_and_none_comes_twice(tmp_path: Path) -> None:
-    rows = pd.DataFrame({"id": np.arange(400_000), "kind": np.arange(400_000) % 7 + 1})
+    rows = pd.DataFrame({"id": np.arange(400_000), "kind": np.arange(400_000) * 5 % 7 + 1})
     with batch(tmp_path, rows) as opened:
         for kind in ("in_set", "between"):
             chosen = {"value_set": [7]} if kind == "in_set" else {"min_value": 7}
