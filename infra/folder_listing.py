@@ -93,7 +93,10 @@ def require_inside(root: Path, key: str) -> None:
             hint="put the file itself there, or name the folder that it is in",
         )
     if path.is_symlink() and not path.exists():
-        raise LeadsOut(f"{key} in {root} is a link to {real}, where there is nothing")
+        raise LeadsOut(
+            f"{key} in {root} is a link to {real}, where there is nothing",
+            hint="bring the file back, or remove the link",
+        )
 
 
 def _inside(root: Path, real: str) -> bool:

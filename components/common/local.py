@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from components.common.cache import Cache, bytes_of
@@ -143,7 +144,8 @@ def _fetch(
 def refuse_mixed_schemas(objects: Sequence[LocalObject]) -> None:
     """Stop where an object has other columns or types than most; name it and them.
 
-    The order of columns is no difference; nor is a column without values, or, in objects that were
+    The order of columns is no difference, nor how a writer stored a text or an instant (dictionary,
+    offsets, unit, zone); nor is a column without values, or, in objects that were
     CSV or JSON lines, whole numbers here and fractions there: those types were inferred.
 
     Raises:
@@ -182,10 +184,23 @@ def _was_text(o: LocalObject) -> bool:
     return o.path.suffix == _CONVERTED
 
 
+def _plain(kind: pa.DataType) -> str:
+    """A type by what its values are, however a writer stored them: DuckDB reads them as one."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "string"
+    if pa.types.is_large_binary(kind):
+        return "binary"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else "timestamp with time zone"
+    return str(kind)
+
+
 def _schema_of(o: LocalObject) -> dict[str, str]:
     """Columns and Arrow types; `null` where a converted column has no values."""
     metadata = pq.read_metadata(o.path)
-    schema = {f.name: str(f.type) for f in metadata.schema.to_arrow_schema()}
+    schema = {f.name: _plain(f.type) for f in metadata.schema.to_arrow_schema()}
     if _was_text(o):
         empty = {name for name, kind in schema.items() if kind == "bool"}
         for number in range(metadata.num_row_groups):

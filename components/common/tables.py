@@ -21,7 +21,7 @@ from pathlib import Path
 import duckdb
 
 from components.common.data_settings import DataSettings
-from training_core.errors import StoppedByGate
+from training_core.errors import ConfigurationError, StoppedByGate
 
 OBJECT, NUMBER = "_object", "_row"
 
@@ -100,6 +100,32 @@ def add_view(
         f"file_row_number AS {NUMBER} FROM {read}"
     )
     connection.execute(f"CREATE VIEW {quoted(name)} AS SELECT * FROM {read}")
+
+
+@contextmanager
+def naming_damage(
+    connection: duckdb.DuckDBPyConnection, objects: Sequence[LocalObject]
+) -> Iterator[None]:
+    """Where a query fails, look for an object that cannot be read, and name it.
+
+    A file may be whole at both ends and damaged between them: only reading all of it shows that.
+
+    Raises:
+        StoppedByGate: An object cannot be read.
+    """
+    try:
+        yield
+    except (duckdb.Error, ConfigurationError) as fault:
+        for o in objects:
+            read = f"SELECT max(hash(COLUMNS(*))) FROM read_parquet({text(str(o.path))})"
+            try:
+                connection.execute(read)
+            except duckdb.Error as error:
+                raise StoppedByGate(
+                    f"{o.key} is damaged: {str(error).splitlines()[0]}",
+                    hint="write the object again",
+                ) from fault
+        raise
 
 
 def columns_of(connection: duckdb.DuckDBPyConnection, view: str) -> dict[str, str]:

@@ -20,9 +20,14 @@ def shares_of(counts: Any) -> Floats:
 
 
 def psi(now: Any, before: Any) -> Floats:
-    """Population stability index over the last axis of two arrays of counts."""
+    """Population stability index over the last axis of two arrays of counts.
+
+    0 where a side has no rows: that there is nothing to compare is not a distance.
+    """
+    now, before = np.asarray(now, np.float64), np.asarray(before, np.float64)
     a, b = np.maximum(shares_of(now), FLOOR), np.maximum(shares_of(before), FLOOR)
-    index: Floats = ((a - b) * np.log(a / b)).sum(axis=-1)
+    there = now.any(axis=-1) & before.any(axis=-1)
+    index: Floats = np.where(there, ((a - b) * np.log(a / b)).sum(axis=-1), 0.0)
     return index
 
 

@@ -161,7 +161,8 @@ def _shifts(
 ) -> dict[str, Shift]:
     if not names or not len(before.first_days) or not now.rows:
         return {}
-    counts = {n: before.columns[n].daily.sum(axis=0).astype(np.float64) for n in names}
+    waits = now.label_mean is not None  # some have their label: others may wait for theirs
+    counts = {n: _daily(before, n, waits=waits) for n in names}
     rows = before.cluster_rows.sum(axis=0)
     pasts = {n: past_of(counts[n], psi, history, thin=True) for n in names}
     chance = family_quantile([pasts[n].drawn for n in names], settings.false_alarms)
@@ -169,23 +170,42 @@ def _shifts(
     for name, by_chance in zip(names, chance, strict=True):
         past = pasts[name]
         a, b = now.columns[name], before.columns[name]
-        far = float(psi(a.cells.merged(a.totals), b.cells.merged(b.totals)))
+        far = float(psi(_totals(now, name, waits=waits), _totals(before, name, waits=waits)))
         limit = max([settings.least_psi, float(by_chance), *past.windows])
         found[name] = Shift(
             far=(far, limit),
-            sudden=_sudden(a, b, history, past, settings),
+            sudden=_sudden(_daily(now, name, waits=waits), counts[name], history, past, settings),
             outside=(_outside(a, b, now.rows), _strangest(b, history, rows)),
         )
     return found
 
 
+def _daily(profile: Profile, name: str, *, waits: bool) -> Floats:
+    """float64 [clusters, bins]: a column's rows; of a label that may wait, those that have one.
+
+    The newest rows often have no label yet, and that these are more now is no shift of it.
+    """
+    daily = profile.columns[name].daily.sum(axis=0).astype(np.float64)
+    if waits and name == profile.label:
+        daily[:, -1] = 0
+    return daily
+
+
+def _totals(profile: Profile, name: str, *, waits: bool) -> Counts:
+    """int64 [bins]: the same of all rows, those without a time included."""
+    column = profile.columns[name]
+    totals = column.cells.merged(column.totals).copy()
+    if waits and name == profile.label:
+        totals[-1] = 0
+    return totals
+
+
 def _sudden(
-    now: ColumnProfile, before: ColumnProfile, history: History, past: Past, settings: DriftSettings
+    now: Floats, before: Floats, history: History, past: Past, settings: DriftSettings
 ) -> tuple[float, float] | None:
     if not len(past.steps):
         return None
-    head = now.daily.sum(axis=0)[: history.head].sum(axis=0)
-    tail = before.daily.sum(axis=0)[history.tail :].sum(axis=0)
+    head, tail = now[: history.head].sum(axis=0), before[history.tail :].sum(axis=0)
     return float(psi(head, tail)), max([settings.least_psi, *past.steps])
 
 

@@ -23,10 +23,12 @@ from great_expectations.util import get_sqlalchemy_selectable
 from components.common.tables import quoted
 from components.validate_data.duckdb_engine import DuckDBExecutionEngine
 
+_HELD = 25_000_000  # rows of which a column's values are held in memory, 16 bytes each at most
 _SAMPLED = 200_000  # values behind a bracket: its rank is off by 0.11% (standard deviation) at most
 _DEVIATIONS = 6  # half the width of a bracket; a miss costs time, never exactness
 
 Metric = Callable[..., Any]
+Rank = Callable[[int], int]
 
 
 def _computes(name: str) -> Callable[[Metric], Metric]:
@@ -144,8 +146,8 @@ def _median(
 ) -> float | None:
     """GX sorts the column."""
     # The two middle values of an even number of them; the same one twice of an odd number.
-    ranks = [lambda count: (count + 1) // 2, lambda count: count // 2 + 1]
-    low, high = _order_statistics(execution_engine, metric_domain_kwargs, [0.5], ranks)
+    middle: list[Rank] = [lambda count: (count + 1) // 2, lambda count: count // 2 + 1]
+    low, high = _order_statistics(execution_engine, metric_domain_kwargs, [0.5], middle)
     return None if low is None else (float(low) + float(high)) / 2
 
 
@@ -156,9 +158,13 @@ def _quantiles(
     metric_value_kwargs: dict[str, Any],
     **_: Any,
 ) -> list[Any]:
-    """GX's `percentile_disc` holds every value in memory: 0.3 GiB a column of 20 million rows."""
+    """GX asks for each quantile by itself, and holds every value however many there are."""
     shares = metric_value_kwargs["quantiles"]
-    ranks = [lambda count, share=share: max(1, math.ceil(share * count)) for share in shares]
+
+    def rank_of(share: float) -> Rank:
+        return lambda count: max(1, math.ceil(share * count))
+
+    ranks = [rank_of(share) for share in shares]
     return _order_statistics(execution_engine, metric_domain_kwargs, shares, ranks)
 
 
@@ -166,35 +172,49 @@ def _order_statistics(
     engine: DuckDBExecutionEngine,
     domain: dict[str, Any],
     shares: Sequence[float],
-    ranks: Sequence[Callable[[int], int]],
+    ranks: Sequence[Rank],
 ) -> list[Any]:
     """Return the values of exact ranks (from 1, of the number of values), or None without values.
 
-    A sample says between which values each of them lies; a second look sorts what is there and
-    counts the rest. So memory does not grow with the rows, and chance decides about time only.
+    Of many rows, not all values are held: a sample says between which values each of them lies; a
+    second look sorts what is there and counts the rest. So memory does not grow with the rows, and
+    chance decides about time only. Of few that takes longer: 6.4 s instead of 3.8 s of CPU for four
+    quantiles of 20 million rows.
     """
     records = get_sqlalchemy_selectable(engine.get_domain_records(domain_kwargs=domain))
     name = engine.get_compute_domain(domain, MetricDomainTypes.COLUMN)[2]["column"]
     source = sa.select(sa.column(name).label("value")).select_from(records).subquery("source")
-    total = engine.execute_query(sa.select(sa.func.count()).select_from(source)).scalar_one()
-    edges = [
-        min(1.0, max(0.0, share + sign * _DEVIATIONS * math.sqrt(share * (1 - share) / _SAMPLED)))
-        for share in shares
-        for sign in (-1, 1)
-    ]
-    sampled = sa.func.quantile_disc(source.c.value, sa.text(f"[{', '.join(map(repr, edges))}]"))
-    count, values = engine.execute_query(
-        sa.select(
-            sa.func.count(source.c.value),
-            sampled.filter(sa.func.random() < _SAMPLED / max(1, total)),
-        )
+    total, count = engine.execute_query(
+        sa.select(sa.func.count(), sa.func.count(source.c.value)).select_from(source)
     ).one()
     if count == 0:
         return [None for _ in ranks]
     wanted = [rank(count) for rank in ranks]
-    pairs = list(zip(values[::2], values[1::2], strict=True)) if values else []
-    found = _values_of(engine, source, _apart(pairs), wanted)
+    if total <= _HELD:  # half a rank off any rounding
+        quantiles = _quantiles_of(source, [(rank - 0.5) / count for rank in wanted])
+        return list(engine.execute_query(sa.select(quantiles)).scalar_one())
+    found = _values_of(engine, source, _brackets(engine, source, shares, total), wanted)
     return found if None not in found else _values_of(engine, source, [], wanted)
+
+
+def _brackets(
+    engine: DuckDBExecutionEngine, source: sa.Subquery, shares: Sequence[float], total: int
+) -> list[tuple[Any, Any]]:
+    """Return pairs of values, apart and in order, that the quantiles probably lie between."""
+    widths = [_DEVIATIONS * math.sqrt(share * (1 - share) / _SAMPLED) for share in shares]
+    edges = [
+        min(1.0, max(0.0, edge))
+        for share, width in zip(shares, widths, strict=True)
+        for edge in (share - width, share + width)
+    ]
+    sampled = _quantiles_of(source, edges).filter(sa.func.random() < _SAMPLED / total)
+    values = engine.execute_query(sa.select(sampled)).scalar_one()
+    return _apart(list(zip(values[::2], values[1::2], strict=True))) if values else []
+
+
+def _quantiles_of(source: sa.Subquery, shares: Sequence[float]) -> Any:
+    listed = sa.text(f"[{', '.join(map(repr, shares))}]")
+    return sa.func.quantile_disc(source.c.value, listed)
 
 
 def _apart(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

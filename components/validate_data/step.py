@@ -9,7 +9,7 @@ from components.common.data_figures import Expectation, Finding, ValidateFigures
 from components.common.local import fetch_snapshot, open_cache, refuse_mixed_schemas
 from components.common.manifest import read_manifest
 from components.common.records import step
-from components.common.tables import add_view, open_tables
+from components.common.tables import add_view, naming_damage, open_tables
 from components.validate_data.data_docs import data_docs_page
 from components.validate_data.examination import examine
 from components.validate_data.references import keep_profile, references, remember_as_last
@@ -33,11 +33,11 @@ def run(
         manifest = read_manifest(context.store, data_digest, open_cache(context))
         objects = fetch_snapshot(context, manifest)
         refuse_mixed_schemas(objects)
-        with open_tables(
-            context.project.settings.data,
-            readable=[context.cache],
-            scratch=context.home / "scratch",
-        ) as connection:
+        settings, scratch = context.project.settings.data, context.home / "scratch"
+        with (
+            open_tables(settings, readable=[context.cache], scratch=scratch) as connection,
+            naming_damage(connection, objects),
+        ):
             add_view(connection, "rows", objects)
             seen = examine(
                 connection,

@@ -31,6 +31,7 @@ def good_rows() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "id": np.arange(ROWS, dtype=np.int64),
+            "rare": np.where(np.arange(ROWS) % 4 == 1, np.nan, np.arange(ROWS)),
             "day": np.repeat(np.arange(ROWS // 4), 4),
             "hour": np.tile(np.arange(4), ROWS // 4),
             "number": np.where(np.arange(ROWS) % 50 == 7, np.nan, number),
@@ -52,6 +53,7 @@ def bad_rows() -> pd.DataFrame:
     rows = good_rows().drop(columns="spare").assign(extra=1.5, further=2.5)
     at = rows.index
     rows["id"] = rows["id"].where(at % 40 > 1, 5)
+    rows["rare"] = rows["rare"].mask(at % 100 == 4, 8.0)
     rows["hour"] = rows["hour"].where(at % 100 > 0, 1)
     rows["number"] = rows["number"].where(at % 3 > 0).mask(at % 31 == 1, 900.0)
     rows["more"] = rows["more"].where(at % 11 > 0, -5.0).mask(at == 5, 2000.0)
@@ -77,8 +79,8 @@ def expect(kind: str, **arguments: Any) -> dict[str, Any]:
 GALLERY = [
     expect("table_columns_to_match_set", column_set=COLUMNS),
     expect("table_columns_to_match_ordered_list", column_list=COLUMNS),
-    expect("table_column_count_to_be_between", min_value=14, max_value=14),
-    expect("table_column_count_to_equal", value=14),
+    expect("table_column_count_to_be_between", min_value=15, max_value=15),
+    expect("table_column_count_to_equal", value=15),
     expect("table_row_count_to_be_between", min_value=ROWS, max_value=2 * ROWS),
     expect("table_row_count_to_equal", value=ROWS),
     expect("column_to_exist", column="spare"),
@@ -92,6 +94,7 @@ GALLERY = [
     expect("column_values_to_be_between", column="when",
            min_value="2025-01-01T00:00:00", max_value="2026-01-01T12:00:00"),
     expect("column_values_to_be_unique", column="id"),
+    expect("column_values_to_be_unique", column="rare"),
     expect("compound_columns_to_be_unique", column_list=["day", "hour"]),
     expect("select_column_values_to_be_unique_within_record", column_list=["left", "whole"],
            mostly=0.8),

@@ -111,7 +111,7 @@ def test_a_condition_on_rows_holds_for_the_metrics_that_are_ours(tmp_path: Path)
 
 
 def test_examples_are_the_same_each_time_and_none_comes_twice(tmp_path: Path) -> None:
-    rows = pd.DataFrame({"id": np.arange(400_000), "kind": np.arange(400_000) % 7 + 1})
+    rows = pd.DataFrame({"id": np.arange(400_000), "kind": np.arange(400_000) * 5 % 7 + 1})
     with batch(tmp_path, rows) as opened:
         for kind in ("in_set", "between"):
             chosen = {"value_set": [7]} if kind == "in_set" else {"min_value": 7}
@@ -139,12 +139,17 @@ VALUES = {
 SHARES = [0.0, 0.001, 0.25, 0.5, 0.51, 0.999, 1.0]
 
 
-@pytest.mark.parametrize("deviations", [6, 0], ids=["bracketed", "missed"])
+@pytest.mark.parametrize(
+    ("held", "deviations"),
+    [(10**6, 6), (0, 6), (0, 0)],
+    ids=["of all values", "bracketed", "missed"],
+)
 @pytest.mark.parametrize("name", VALUES)
 def test_quantiles_are_exact(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, deviations: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, held: int, deviations: int
 ) -> None:
-    """Also where the sample says nothing of where they are."""
+    """Also of more rows than are held, and where the sample does not say where they are."""
+    monkeypatch.setattr(duckdb_metrics, "_HELD", held)
     monkeypatch.setattr(duckdb_metrics, "_DEVIATIONS", deviations)
     values: npt.NDArray[Any] = VALUES[name]
     with batch(tmp_path, pd.DataFrame({"number": values})) as opened:
