@@ -22,9 +22,16 @@ FAMILIES: dict[str, Family] = {
     "Schema": schema, "Values": values, "Categories and codes": codes, "Rows": rows,
     "Labels": labels, "Files": files, "Text files": texts,
 }  # fmt: skip
-CORRUPTIONS: list[Corruption] = list(chain.from_iterable(f.corruptions for f in FAMILIES.values()))
 PAGE = Path(__file__).parents[2] / "docs" / "corruptions.md"
 _FRAME = Path(__file__).with_name("page.md")
+
+
+def of_families(*titles: str) -> list[Corruption]:
+    """The corruptions of some families."""
+    return list(chain.from_iterable(FAMILIES[title].corruptions for title in titles))
+
+
+CORRUPTIONS = of_families(*FAMILIES)
 
 
 def page() -> str:
