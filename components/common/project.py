@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
     from training_core.task import Task
 
 FILE_NAME = "evertrain.yaml"
+
+
+class _Yaml(yaml.SafeLoader):
+    """With the booleans of YAML 1.2: `off`, `on`, `yes` and `no` are words, and some settings'."""
+
+
+_BOOL = "tag:yaml.org,2002:bool"
+_Yaml.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag != _BOOL]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Yaml.add_implicit_resolver(_BOOL, re.compile("^(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 
 
 class Project:
@@ -124,7 +137,7 @@ def open_project(
             hint="name the folder of a project, for example: evertrain run examples/flights",
         )
     try:
-        content = yaml.safe_load(file.read_text())
+        content = yaml.load(file.read_text(), _Yaml)  # noqa: S506 (a SafeLoader)
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{file} is not YAML: {error}", hint="mend it there") from error
     if not isinstance(content, dict):
@@ -156,7 +169,7 @@ def _apply(content: dict[str, Any], override: str) -> None:
                 hint="evertrain schema lists every key",
             )
     try:
-        place[last] = yaml.safe_load(text)
+        place[last] = yaml.load(text, _Yaml)  # noqa: S506 (a SafeLoader)
     except yaml.YAMLError as error:
         raise ConfigurationError(
             f"--set {override!r}: the value is not YAML", hint="quote it, as in 'key=\"text\"'"

@@ -185,7 +185,7 @@ def _daily(profile: Profile, name: str, *, waits: bool) -> Floats:
 
     The newest rows often have no label yet, and that these are more now is no shift of it.
     """
-    daily = profile.columns[name].daily.sum(axis=0).astype(np.float64)
+    daily: Floats = profile.columns[name].daily.sum(axis=0).astype(np.float64)
     if waits and name == profile.label:
         daily[:, -1] = 0
     return daily

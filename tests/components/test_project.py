@@ -25,6 +25,15 @@ def test_a_sound_project_opens_with_its_overrides(fresh_project: Path) -> None:
     assert type(project.task()).__name__ == "SmallTask"
 
 
+def test_off_is_a_word_and_not_a_falsehood(fresh_project: Path) -> None:
+    file = fresh_project / "evertrain.yaml"
+    levels = "quarantine_budget: 0.01\n  levels: {leak: off}"
+    file.write_text(file.read_text().replace("quarantine_budget: 0.01", levels))
+    settings = open_project(fresh_project, overrides=["training.deterministic=off"]).settings
+    assert settings.validation.level("leak") == settings.training.deterministic == "off"
+    assert open_project(fresh_project, overrides=["baselines.logistic=false"])
+
+
 @pytest.mark.parametrize(
     ("override", "key", "hint"),
     [
