@@ -23,7 +23,7 @@ BIN := .venv/bin
 TORCH := $(shell sed -nE 's/.*"torch==([0-9.]+)".*/\1/p' pyproject.toml)
 DEMO := $(CURDIR)/build/demo
 BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift pipeline
-PROOFS := kills steps checkpoints
+PROOFS := kills steps checkpoints bad-data
 
 ##@ Use
 

@@ -108,8 +108,8 @@ def _temperatures(
     """Degrees Celsius: a season, days that are alike within, and hours that differ a little."""
     first = pd.Timestamp(2025, number, 1).day_of_year
     days = np.arange(day.max() + 1)
-    season = 9 - 2 * np.cos(2 * np.pi * (first + days - 20) / 365)
-    weather = season + random.normal(0, 2.5, len(days))
+    season = 8 - np.cos(2 * np.pi * (first + days - 20) / 365)
+    weather = season + random.normal(0, 2, len(days))
     return (weather[day] + random.normal(0, 3, len(day))).round(1)
 
 

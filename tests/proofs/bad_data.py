@@ -42,8 +42,18 @@ def prove(
     resamples: int = RESAMPLES,
     corruptions: Sequence[Corruption] = CORRUPTIONS,
     benign: Sequence[Benign] = BENIGN,
+    settings: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Spoil feeds in all ways and bring clean months, shared out among them; return the figures."""
+    """Spoil feeds in all ways and bring clean months, shared out among them; return the figures.
+
+    Args:
+        feeds: How many; each is spoilt in every way.
+        folder: For them.
+        resamples: Clean months in all.
+        corruptions: The ways.
+        benign: Harmless changes, made to each feed.
+        settings: Of the project, as `key=value`.
+    """
     figures = {"kinds": 0, "handled": 0, "clean": 0, "false_alarms": 0}
     for seed in range(feeds):
         with _silence():
@@ -51,14 +61,14 @@ def prove(
         for corruption in corruptions:
             feed = template.arrive()
             corruption.spoil(feed)
-            wrong = fault(corruption, _run(feed))
+            wrong = fault(corruption, _run(feed, settings))
             figures["kinds"] += 1
             figures["handled"] += not wrong
             _tell(f"feed {seed}: {corruption.family}, {corruption.name}", wrong)
         for case in [*benign, *_resampled(range(seed, resamples, feeds))]:
             feed = template.arrive()
             case.change(feed)
-            wrong = alarm(case, feed, _run(feed))
+            wrong = alarm(case, feed, _run(feed, settings))
             figures["clean"] += 1
             figures["false_alarms"] += bool(wrong)
             _tell(f"feed {seed}: {case.name}", wrong)
@@ -97,9 +107,9 @@ def _resampled(numbers: range) -> list[Benign]:
     return [arrive(number) for number in numbers]
 
 
-def _run(feed: Feed) -> Records:
+def _run(feed: Feed, settings: Sequence[str]) -> Records:
     with _silence():
-        return feed.run()
+        return feed.run(*settings)
 
 
 @contextlib.contextmanager

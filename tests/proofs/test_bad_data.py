@@ -10,15 +10,16 @@ import pytest
 from tests.corruptions.benign import BENIGN
 from tests.corruptions.catalogue import CORRUPTIONS
 from tests.corruptions.clean_feed import clean_month
-from tests.corruptions.kinds import Corruption
+from tests.corruptions.kinds import Corruption, without_trained_checks
 from tests.proofs.bad_data import prove, resample
 
 pytestmark = pytest.mark.slow
+QUICK = [without_trained_checks()]
 
 
 def test_each_outcome_is_recognised_and_clean_months_pass(tmp_path: Path) -> None:
     kinds = [named(name) for name in ("sensor_stuck", "few_outliers", "category_renamed")]
-    figures = prove(1, tmp_path, resamples=3, corruptions=kinds, benign=BENIGN[:1])
+    figures = prove(1, tmp_path, resamples=3, corruptions=kinds, benign=BENIGN[:1], settings=QUICK)
     assert figures == {"kinds": 3, "handled": 3, "clean": 4, "false_alarms": 0}
 
 
@@ -27,7 +28,7 @@ def test_what_is_not_handled_is_not_counted(tmp_path: Path) -> None:
     stuck = named("sensor_stuck")
     harmless = Corruption(**{**vars(stuck), "spoil": lambda feed: None})
     bad = BENIGN[0].__class__("not_harmless", stuck.spoil, why="")
-    figures = prove(1, tmp_path, resamples=0, corruptions=[harmless], benign=[bad])
+    figures = prove(1, tmp_path, resamples=0, corruptions=[harmless], benign=[bad], settings=QUICK)
     assert figures == {"kinds": 1, "handled": 0, "clean": 1, "false_alarms": 1}
 
 
