@@ -3,7 +3,10 @@
 objects/<sha256>                 content: splits, predictions, package files
 snapshots/<digest>.parquet       one manifest per snapshot, immutable
 snapshots/latest.json            which of them is the last
-runs/<run>/<step>.json           what each step did in a run; run.json and report.html beside
+profiles/<run key>.json          which profile and sample belong to a validated snapshot
+profiles/last.json               the run key that was validated last
+runs/<run>/<step>.json           what each step did in a run; run.json, report.html and data.html
+                                 beside
 keys/<run key>/<step>.json       the latest finished record of a step for this key
 keys/<run key>/finished.json     written when a run with this key has reached its decision
 checkpoints/<run key>/...        training state (training_core.checkpoints)

@@ -17,14 +17,16 @@ _PACKAGES = (
     "evertrain", "torch", "numpy", "pandas", "pyarrow", "scikit-learn", "mlflow", "kfp",
     "great-expectations", "boto3", "pydantic",
 )  # fmt: skip
+_INDIFFERENT = ("source", "cache", "memory")
 _OURS = ("components", "pipelines", "training_core", "infra")
 
 
 def provenance(project: Project) -> Provenance:
     """Collect it for a project as it is now."""
-    # Where data, store and tracking lie changes no result: the data has a digest of its own.
+    # Where data, store and tracking lie changes no result (the data has a digest of its own), nor
+    # do the limits of memory and cache.
     config = project.settings.model_dump(mode="json", exclude={"store", "tracking"})
-    result = {**config, "data": {k: v for k, v in config["data"].items() if k != "source"}}
+    result = {**config, "data": {k: v for k, v in config["data"].items() if k not in _INDIFFERENT}}
     commit, dirty = _commit(project.folder)
     return Provenance(
         code_digest=code_digest(project),

@@ -134,7 +134,7 @@ CASES: list[tuple[Callable[[Path], None], str, list[str]]] = [
     (column_lost_everywhere, "validate_data", ["number", "columns_to_match_set"]),
     (column_renamed, "validate_data", ["2025-03.parquet", "lacks column 'number'", "'figure'"]),
     (text_for_numbers, "validate_data", ["2025-03.parquet", "'number' as", "not double"]),
-    (text_for_numbers_everywhere, "validate_data", ["number", "float64"]),
+    (text_for_numbers_everywhere, "validate_data", ["number", "DOUBLE"]),
     (mostly_nan, "validate_data", ["not_be_null", "number", "0.95"]),
     (no_labels, "split_data", ["none of the 2950 rows", "'bought'"]),
     (one_class, "split_data", ["one class only", "train"]),
