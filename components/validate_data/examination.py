@@ -41,14 +41,16 @@ class Examined:
 
     Attributes:
         figures: For the record.
-        stopped: A fault that is neither an expectation nor a finding: a rule that cannot be
-            checked, or more rows put aside than the budget allows.
+        over_budget: More rows were put aside than the budget allows.
+        unchecked: A row rule cannot be checked, for its column is absent or of another type. What
+            the suite says of the columns says more, and comes first.
         profile, sample: What later snapshots are compared with; None: it went no further than the
             suite.
     """
 
     figures: ValidateFigures
-    stopped: StoppedByGate | None
+    over_budget: StoppedByGate | None
+    unchecked: StoppedByGate | None
     profile: Profile | None
     sample: pa.Table | None
 
@@ -71,7 +73,8 @@ def examine(
         known: What the snapshot is compared with.
     """
     settings, task = context.project.settings, context.project.task()
-    divided, quarantine, stopped = _divide(connection, context, objects)
+    divided, unchecked = _divide(connection, settings)
+    quarantine, over_budget = _put_aside(connection, context, divided, objects)
     results = validate(connection, "kept", context.project.folder / settings.validation.suite)
     fits = not any(not e.success and e.severity == "critical" for e in results)
     profile, sample = None, None
@@ -113,29 +116,37 @@ def examine(
             drift=drifts,
             findings=sorted(findings, key=lambda f: f.level != "block"),
         ),
-        stopped=stopped,
+        over_budget=over_budget,
+        unchecked=unchecked,
         profile=profile,
         sample=sample,
     )
 
 
 def _divide(
-    connection: duckdb.DuckDBPyConnection, context: StepContext, objects: Sequence[LocalObject]
-) -> tuple[Cut, str, StoppedByGate | None]:
-    """Cut the rows by the rules, and keep those put aside; a fault is returned, not raised."""
-    validation = context.project.settings.validation
+    connection: duckdb.DuckDBPyConnection, settings: ProjectSettings
+) -> tuple[Cut, StoppedByGate | None]:
+    """Cut the rows by the rules; if one cannot be checked, by none, and return why."""
     try:
-        divided = cut(connection, "rows", validation.row_rules)
+        return cut(connection, "rows", settings.validation.row_rules), None
     except StoppedByGate as fault:
-        return cut(connection, "rows", []), "", fault
+        return cut(connection, "rows", []), fault
+
+
+def _put_aside(
+    connection: duckdb.DuckDBPyConnection,
+    context: StepContext,
+    divided: Cut,
+    objects: Sequence[LocalObject],
+) -> tuple[str, StoppedByGate | None]:
+    """Keep the rows that broke a rule; return where, and whether they are too many."""
+    budget = context.project.settings.validation.quarantine_budget
     quarantine = put_aside(connection, context.store, divided=divided, objects=objects)
     try:
-        hold_to_budget(
-            divided, quarantine, store=context.store, budget=validation.quarantine_budget
-        )
+        hold_to_budget(divided, quarantine, store=context.store, budget=budget)
     except StoppedByGate as fault:
-        return divided, quarantine, fault
-    return divided, quarantine, None
+        return quarantine, fault
+    return quarantine, None
 
 
 def _add_label_views(connection: duckdb.DuckDBPyConnection, *, label: str, target: Target) -> str:

@@ -50,9 +50,11 @@ def run(
         Path(data_docs).parent.mkdir(parents=True, exist_ok=True)
         Path(data_docs).write_text(data_docs_page(seen.figures.expectations))
         log_metrics(metrics, _metrics(seen.figures))
-        if seen.stopped is not None:
-            raise seen.stopped
+        if seen.over_budget is not None:
+            raise seen.over_budget
         refuse_failures(seen.figures.expectations)
+        if seen.unchecked is not None:
+            raise seen.unchecked
         refuse_findings(seen.figures.findings)
         assert seen.profile is not None
         assert seen.sample is not None
