@@ -157,9 +157,8 @@ def spoiled(source: CountingStore, key: str, content: bytes) -> str:
     with pytest.raises(StoppedByGate) as refused:
         snapshot(source, pattern="*")
     assert refused.value.hint
-    assert [p.name for p in (source.root.parent / "cache").iterdir() if p.is_file()] == [
-        ".lock"
-    ] * ((source.root.parent / "cache" / ".lock").exists())
+    left = {p.name for p in (source.root.parent / "cache").iterdir() if p.is_file()}
+    assert left <= {".lock"}
     return refused.value.what
 
 
@@ -179,11 +178,7 @@ def spoiled(source: CountingStore, key: str, content: bytes) -> str:
         ("a.csv", b"x\0y\n", ["a.csv", "binary"]),
         ("a.gz", gzip.compress(b"x\n1\n", mtime=0), ["a.gz", "says no format"]),
         ("a.csv.gz", gzip.compress(b"x\n1\n", mtime=0)[:-6], ["a.csv.gz", "cannot be unpacked"]),
-        (
-            "a.csv.gz",
-            gzip.compress(b"x\n1\n" * 99, mtime=0)[:12] + b"?" * 30,
-            ["a.csv.gz", "cannot be unp"],
-        ),
+        ("a.csv.gz", gzip.compress(b"x" * 99, mtime=0)[:12] + b"?" * 30, ["cannot be unpacked"]),
         ("a\nb.csv", b"", ["'a\\nb.csv' is empty"]),
     ],
 )
