@@ -129,8 +129,9 @@ def test_new_data_is_compared_with_the_champion(grown: tuple[Path, Ended]) -> No
     snapshot = figures(folder, record["run"], "snapshot_data")
     assert [o["key"] for o in snapshot["objects"]][-1] == "2025-03.parquet"
     validated = figures(folder, record["run"], "validate_data")
-    assert validated["reference"] == "the data of champion 1"
-    assert {d["column"] for d in validated["drift"]} >= {"kind", "number", "noise"}
+    (drift,) = validated["drift"]
+    assert drift["reference"] == "the data of champion 1"
+    assert {d["column"] for d in drift["columns"]} >= {"kind", "number", "noise"}
 
 
 def test_training_runs_on_two_processes(grown: tuple[Path, Ended]) -> None:
