@@ -21,6 +21,7 @@ N ?=
 
 BIN := .venv/bin
 TORCH := $(shell sed -nE 's/.*"torch==([0-9.]+)".*/\1/p' pyproject.toml)
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 DEMO := $(CURDIR)/build/demo
 BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift pipeline
 PROOFS := kills steps checkpoints bad-data
@@ -44,7 +45,11 @@ venv: .venv/.installed ## Make .venv with the locked dependencies (the other tar
 
 .PHONY: test
 test: venv ## Run the tests (ARGS="-k words" to choose, JOBS=4 for more workers)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) -m "not smoke" $(ARGS)
+
+.PHONY: smoke
+smoke: venv ## Run every proof and benchmark in its short form, as tests
+	@$(PYTEST) -m smoke $(ARGS)
 
 .PHONY: lint
 lint: venv ## Check style, formatting, types and the import contract

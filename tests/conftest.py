@@ -23,8 +23,15 @@ from tests.small_project.command import evertrain, make_project
 _NOT_OURS = ("PYTEST_", "MLFLOW_", "KMP_", "TORCH", "TRITON", "_MLFLOW", "GX_ANALYTICS_ENABLED")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that hold slow tests, lest one worker be left alone with them."""
+    """Begin with the files that hold slow tests, lest one worker be left alone with them.
+
+    What lies in `tests/proofs/` and `tests/benchmarks/` is marked `smoke`.
+    """
+    for item in items:
+        if item.path.parent.name in ("proofs", "benchmarks"):
+            item.add_marker(pytest.mark.smoke)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
