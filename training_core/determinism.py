@@ -67,8 +67,8 @@ def reproducible_kernels(settings: TrainingSettings, device: torch.device) -> It
     """Choose kernels whose result depends on nothing but their inputs, where there is a choice.
 
     With `deterministic: topology` the threads are `settings.threads`, or one: how many there are
-    decides in which order some processors' matrix products are added up (seen on AMD, not on
-    Intel), and a process has other threads when it shares the machine with more of its like.
+    decides in which order some processors' matrix products are added up (seen on an AMD
+    EPYC), and a process has other threads when it shares the machine with more of its like.
 
     Raises:
         ConfigurationError: An operator has none such.
