@@ -66,9 +66,7 @@ def _fill(wanted: bool) -> None:
 def reproducible_kernels(settings: TrainingSettings, device: torch.device) -> Iterator[None]:
     """Choose kernels whose result depends on nothing but their inputs, where there is a choice.
 
-    With `deterministic: topology` the threads are `settings.threads`, or one: how many there are
-    decides in which order some processors' matrix products are added up (seen on AMD, not on
-    Intel), and a process has other threads when it shares the machine with more of its like.
+    The number of threads is one of them, where the settings fix it.
 
     Raises:
         ConfigurationError: An operator has none such.
@@ -76,8 +74,8 @@ def reproducible_kernels(settings: TrainingSettings, device: torch.device) -> It
     filled = bool(getattr(torch.utils.deterministic, _FILL))
     before, threads = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     try:
-        if settings.deterministic == "topology":
-            torch.set_num_threads(settings.threads or 1)
+        if settings.fixed_threads:
+            torch.set_num_threads(settings.fixed_threads)
         if settings.deterministic != "off":
             if device.type == "cuda":
                 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS asks for it

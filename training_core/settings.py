@@ -26,7 +26,11 @@ class TrainingSettings(Settings):
     )
     accumulation: int = Field(1, ge=1, description="Microbatches a step, on each process.")
     processes: int = Field(1, ge=1, description="Processes started by torchrun.")
-    threads: int = Field(0, ge=0, description="CPU threads a process; 0: cores / processes.")
+    threads: int = Field(
+        0,
+        ge=0,
+        description="CPU threads a process; 0: cores / processes; one with topology.",
+    )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where to train.")
     precision: Literal["auto", "fp32", "tf32", "bf16", "fp16"] = Field(
         "auto", description="auto: bf16 on a GPU that has it, else fp32. Weights stay fp32."
@@ -72,6 +76,15 @@ class TrainingSettings(Settings):
     checkpoints: CheckpointSettings = CheckpointSettings()
     stopping: StoppingSettings = StoppingSettings()
     recovery: RecoverySettings = RecoverySettings()
+
+    @property
+    def fixed_threads(self) -> int:
+        """CPU threads that training must have, whatever the machine; 0: as many as there are.
+
+        How many there are decides in which order some processors add up a matrix product (seen on
+        an AMD EPYC), and cores divided by processes change with the processes.
+        """
+        return self.threads or int(self.deterministic == "topology")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -148,13 +148,8 @@ def step(
 
 
 def threads_of(training: TrainingSettings) -> int:
-    """CPU threads of one process.
-
-    With `deterministic: topology` one by default: sums depend on the number of threads, and cores
-    divided by processes would change with the processes.
-    """
-    alone = 1 if training.deterministic == "topology" else 0
-    return training.threads or alone or max(1, (os.cpu_count() or 1) // training.processes)
+    """CPU threads of one process: as the settings fix them, else its share of the cores."""
+    return training.fixed_threads or max(1, (os.cpu_count() or 1) // training.processes)
 
 
 def read_records(store: ObjectStore, run: str) -> dict[str, StepRecord]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from components.common.records import StepRecord, read_records
 from infra.folder import FolderStore
 
-RUN = "20250101T000000Z-0001"
+RUN = "20250101T000000Z-0001"  # the id under which steps run here
 
 
 class Metrics:
@@ -39,7 +39,7 @@ def run_data_steps(project: Path, *overrides: str) -> dict[str, StepRecord]:
     names = ("snapshot", "validated", "docs", "splits")
     snapshot, validated, docs, splits = (str(place / f"{name}.json") for name in names)
     name = str(project)
-    with _as_a_step_of_its_own():
+    with as_a_step_of_its_own():
         try:
             seen = snapshot_data.run(name, "", "", given, True, snapshot)
             key = seen.run_key
@@ -52,7 +52,7 @@ def run_data_steps(project: Path, *overrides: str) -> dict[str, StepRecord]:
 
 
 @contextmanager
-def _as_a_step_of_its_own() -> Iterator[None]:
+def as_a_step_of_its_own() -> Iterator[None]:
     """Give a step its run's id, and take back what it does to its process."""
     handlers = [(each, signal.getsignal(each)) for each in (signal.SIGTERM, signal.SIGINT)]
     before = dict(os.environ)

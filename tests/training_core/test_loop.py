@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,6 +23,28 @@ from training_core.evaluation import evaluate
 from training_core.examples import Examples
 from training_core.optim.optimisers import build_optimisers
 from training_core.outcome import Outcome, Point
+
+# ---- threads ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "during"),
+    [({"deterministic": "topology"}, 1), ({"threads": 3}, 3), ({}, 2)],
+)
+def test_training_has_the_threads_that_the_settings_fix_and_gives_them_back(
+    changes: dict[str, Any], during: int
+) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        run, seen = trainer(**changes), set[int]()
+        run.model.register_forward_pre_hook(lambda *_: seen.add(torch.get_num_threads()))
+        run.fit()
+        assert seen == {during}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
 
 # ---- sums ------------------------------------------------------------------------------------
 
