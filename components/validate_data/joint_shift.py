@@ -20,7 +20,7 @@ from components.common.settings import ProjectSettings
 from components.common.tables import NUMBER, OBJECT, columns_of, quoted
 from components.validate_data.clusters import hash_of
 from components.validate_data.profile import Floats
-from components.validate_data.take_profile import kind_of
+from components.validate_data.row_stream import kind_of
 
 ROWS = 10_000  # a side
 _FOLDS = 2

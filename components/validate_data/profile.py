@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from training_core.errors import StoppedByGate
 
-FORMAT = "evertrain/profile/2"
+FORMAT = "evertrain/profile/3"
 BINS = 20  # of a number's histogram, the bin of nulls aside
 FINE = 5  # cells a bin: the Kolmogorov-Smirnov distance is taken at their edges
 CATEGORIES = 200  # counted by name
@@ -78,7 +78,10 @@ class ColumnProfile:
     """One column; counts are rows.
 
     Attributes:
+        known: Rows with a value: without label, labelled 0, labelled 1.
         distinct: About, within some 3 %; None: not taken, for the cells are another profile's.
+        own_value: Different values a row that has one, 1 where each is there once only; None: like
+            `distinct`. From rows of some thousand values drawn by hash, each with all its rows.
         low, high: Smallest and largest value, as text; empty without values.
         least, most: The same as numbers; instants in days since 1970. None for texts.
         label_correlation: Pearson for numbers and times, Cramér's V for the rest.
@@ -95,7 +98,9 @@ class ColumnProfile:
     kind: Kind
     type: str
     nulls: int
+    known: tuple[int, int, int]
     distinct: int | None
+    own_value: float | None
     low: str
     high: str
     least: float | None
@@ -110,6 +115,13 @@ class ColumnProfile:
     seen: Counts
     totals: Counts
     daily: Counts
+
+    @property
+    def same(self) -> bool:
+        """Whether there is one value, and no other."""
+        if self.kind in ("category", "boolean"):
+            return self.totals[-2] == 0 and int((self.totals[:-2] > 0).sum()) == 1
+        return self.least is not None and self.least == self.most
 
     @property
     def typical(self) -> str:
@@ -145,7 +157,8 @@ class Profile:
         lengths: Of each cluster in days: 1, older ones 7, all that is older still 0.
         ordered: Whether clusters are days; otherwise they are hashed groups of rows.
         cluster_rows: int64 [3, clusters]: rows without label, labelled 0, labelled 1.
-        undated: Rows whose time is null or later than 999 in 1,000: in no cluster.
+        label_rows: Rows without label, labelled 0, labelled 1; among them those whose time is null
+            or later than that of 999 in 1,000, which are in no cluster.
     """
 
     rows: int
@@ -154,7 +167,7 @@ class Profile:
     first_days: Counts
     lengths: Counts
     cluster_rows: Counts
-    undated: int
+    label_rows: tuple[int, int, int]
     columns: dict[str, ColumnProfile]
 
     @property
@@ -180,13 +193,9 @@ class Profile:
             content = json.loads(text, object_hook=_unpacked)
             if content.pop("format") != FORMAT:
                 raise ValueError("another format")
-            columns = [
-                ColumnProfile(
-                    **{**c, "cells": Cells(**c["cells"]), "beyond": tuple(c["beyond"])}
-                )
-                for c in content.pop("columns")
-            ]  # fmt: skip
-            return cls(columns={c.column: c for c in columns}, **content)
+            columns = [_column(one) for one in content.pop("columns")]
+            rows = tuple(content.pop("label_rows"))
+            return cls(columns={c.column: c for c in columns}, label_rows=rows, **content)
         except (ValueError, TypeError, KeyError, AttributeError, zlib.error) as error:
             raise StoppedByGate(
                 f"a data profile cannot be read as {FORMAT}: {error}",
@@ -211,6 +220,13 @@ def values_of(keys: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
 def significant(value: float, digits: int = 10) -> float:
     """Round: the last digits of a sum depend on the order of its rows."""
     return float(f"{value:.{digits}g}")
+
+
+def _column(content: dict[str, Any]) -> ColumnProfile:
+    content["cells"] = Cells(**content["cells"])
+    for name in ("beyond", "known"):
+        content[name] = tuple(content[name])
+    return ColumnProfile(**content)
 
 
 def _packed(value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import duckdb
@@ -9,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from components.common.settings import ProjectSettings
-from components.common.tables import NUMBER, OBJECT, columns_of, quoted
+from components.common.tables import NUMBER, OBJECT, columns_of
 from components.validate_data.cells import cells_from
-from components.validate_data.clusters import Clusters, clusters_of, hash_of
+from components.validate_data.clusters import clusters_of
 from components.validate_data.counting import (
     DistinctCounter,
     Labels,
@@ -28,33 +30,41 @@ from components.validate_data.profile import (
     Profile,
     significant,
 )
+from components.validate_data.row_stream import kind_of, sample, stream, unnamed
 
-SAMPLE = 100_000  # rows that fix the cells: a quantile is off by 0.2 % of the rows at most
-_BATCH = 1 << 17
 _NAMED = 20  # values without a cell that are told
-_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
 _QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 @dataclass
 class _Column:
-    """A column while it is counted."""
+    """A column while it is counted.
+
+    Attributes:
+        number: Its place in the stream.
+        distinct: Different values, where the sample knows them.
+        hashes: None: they are known, or not asked for.
+    """
 
     name: str
     type: str
+    number: int
     kind: Kind
     counter: NumberCounter | NameCounter
     distinct: int | None
-    hashes: DistinctCounter | None  # None: `distinct` is known, or not asked for
+    hashes: DistinctCounter | None
 
-
-def kind_of(type_: str) -> Kind:
-    """How a column of a DuckDB type is counted; what is no number, time or boolean is text."""
-    if type_ == "BOOLEAN":
-        return "boolean"
-    if type_.startswith(("TIMESTAMP", "DATE")):
-        return "time"
-    return "number" if type_.lstrip("U").split("(")[0] in _NUMBERS else "category"
+    def count(self, batch: pa.RecordBatch, labels: Labels) -> None:
+        values = batch.column(f"v{self.number}")
+        if isinstance(self.counter, NumberCounter):
+            self.counter.add(values.to_numpy(zero_copy_only=False), labels)
+        else:
+            self.counter.add(values, labels)
+        if self.hashes is not None:
+            found = batch.column(f"h{self.number}").to_numpy()
+            if values.null_count:
+                found = found[values.is_valid().to_numpy(zero_copy_only=False)]
+            self.hashes.add(found)
 
 
 def take_profile(
@@ -65,146 +75,129 @@ def take_profile(
     label: str,
     edges: Profile | None = None,
 ) -> Profile:
-    """Count the rows of a view.
+    """Count the rows of a view: `take_profiles` for one profile."""
+    return take_profiles(connection, view, settings=settings, label=label, edges=[edges])[0]
 
-    The same rows give the same profile, in whatever order and number of files they come.
+
+def take_profiles(
+    connection: duckdb.DuckDBPyConnection,
+    view: str,
+    *,
+    settings: ProjectSettings,
+    label: str,
+    edges: Sequence[Profile | None],
+) -> list[Profile]:
+    """Count the rows of a view, in several cells at once.
+
+    The same rows give the same profile, in whatever order and number of files they come. Columns
+    are counted on as many threads as DuckDB has, while it reads on.
 
     Args:
         connection: As `open_tables` gives it.
         view: With one row per row of the data.
         settings: Which columns are the key and the time.
         label: The label's column; above one half counts as 1.
-        edges: Count in the cells of this profile, so that the two can be compared. A column that
-            it lacks, or has as another kind, gets cells of its own.
+        edges: For each profile wanted: count in the cells of this one, so that the two can be
+            compared. A column that it lacks, or has as another kind, gets cells of its own. None:
+            all columns do.
     """
     clusters, rows = clusters_of(connection, view, settings.data)
     types = {n: t for n, t in columns_of(connection, view).items() if n not in (OBJECT, NUMBER)}
-    known = {} if edges is None else edges.columns
-    columns = _columns(connection, view, types, known, clusters, rows, settings)
+    known = [{} if one is None else _comparable(one, types) for one in edges]
+    own = _own_cells(connection, view, types, known, rows, settings)
+    wanted = [_columns(types, cells, own, clusters.count) for cells in known]
+    counted = [column for columns in wanted for column in columns]
     grouped = Tally(Cells(coarse=[0]), clusters.count)
-    source = _stream(connection, view, columns, label if label in types else None, clusters)
-    for batch in source:
-        days, truth = batch.column(0).to_numpy(), batch.column(1).to_numpy()
-        labels = Labels.of(clusters.numbers(days), truth)
-        grouped.add(np.zeros(len(days), np.uint8), labels.groups)
-        for number, column in enumerate(columns):
-            _count(column, batch, number, labels)
-    filled = np.flatnonzero(grouped.by_cluster()[:, :-1].any(axis=(0, 2)))
-    first_days, lengths = clusters.days()
-    return Profile(
-        rows=rows,
-        label=label,
-        ordered=clusters.newest is not None,
-        first_days=first_days[filled],
-        lengths=lengths[filled],
-        cluster_rows=grouped.by_cluster()[:, filled, 0],
-        undated=int(grouped.by_cluster()[:, -1].sum()),
-        columns={
-            c.name: _finish(connection, view, c, filled, known.get(c.name)) for c in columns
-        },
+    threads = connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
+    source = stream(
+        connection, view, types=types, hashed={c.name for c in counted if c.hashes is not None},
+        label=label if label in types else None, clusters=clusters,
     )  # fmt: skip
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in source:
+            days, truth = batch.column(0).to_numpy(), batch.column(1).to_numpy()
+            labels = Labels.of(clusters.numbers(days), truth)
+            grouped.add(np.zeros(len(days), np.uint8), labels.groups)
+            list(pool.map(_counting(batch, labels), counted))
+    by_cluster = grouped.by_cluster()[:, :, 0]
+    filled = np.flatnonzero(by_cluster[:, :-1].any(axis=0))
+    first_days, lengths = clusters.days()
+    none, no, yes = by_cluster.sum(axis=1).tolist()
+    if none + no + yes != rows:  # another query on the connection ends a stream without a word
+        raise RuntimeError(f"{none + no + yes} of {rows} rows of {view} were read")
+    return [
+        Profile(
+            rows=rows,
+            label=label,
+            ordered=clusters.newest is not None,
+            first_days=first_days[filled],
+            lengths=lengths[filled],
+            cluster_rows=by_cluster[:, filled],
+            label_rows=(none, no, yes),
+            columns={
+                c.name: _finish(connection, view, c, filled, known_cells.get(c.name))
+                for c in columns
+            },
+        )
+        for columns, known_cells in zip(wanted, known, strict=True)
+    ]
 
 
-def _columns(
+def _counting(batch: pa.RecordBatch, labels: Labels) -> Callable[[_Column], None]:
+    return lambda column: column.count(batch, labels)
+
+
+def _comparable(edges: Profile, types: dict[str, str]) -> dict[str, ColumnProfile]:
+    """Columns of a profile in whose cells values of these types can be counted."""
+    return {
+        name: column
+        for name, column in edges.columns.items()
+        if name in types and kind_of(types[name]) == column.kind
+    }
+
+
+def _own_cells(
     connection: duckdb.DuckDBPyConnection,
     view: str,
     types: dict[str, str],
-    known: dict[str, ColumnProfile],
-    clusters: Clusters,
+    known: list[dict[str, ColumnProfile]],
     rows: int,
     settings: ProjectSettings,
+) -> dict[str, tuple[Cells, int | None]]:
+    """Cells, and different values where the sample knows them, of columns that need their own."""
+    fresh = {n: t for n, t in types.items() if any(n not in cells for cells in known)}
+    drawn = sample(connection, view, types=fresh, rows=rows, settings=settings)
+    return {
+        name: cells_from(values, kind_of(types[name]), whole=rows == len(values))
+        for name, values in drawn.items()
+    }
+
+
+def _columns(
+    types: dict[str, str],
+    known: dict[str, ColumnProfile],
+    own: dict[str, tuple[Cells, int | None]],
+    clusters: int,
 ) -> list[_Column]:
-    fresh = [n for n, t in types.items() if n not in known or known[n].kind != kind_of(t)]
-    sample = _sample(connection, view, {n: types[n] for n in fresh}, rows, settings)
     found = []
-    for name, type_ in types.items():
+    for number, (name, type_) in enumerate(types.items()):
         kind = kind_of(type_)
         distinct, hashes, reach = None, None, None
-        if name in sample:
-            cells, distinct = cells_from(sample[name], kind, whole=rows == len(sample[name]))
-            hashes = DistinctCounter() if distinct is None else None
-        else:
+        if name in known:
             cells = known[name].cells
             least, most = known[name].least, known[name].most
             reach = None if least is None or most is None else (least, most)
-        tally = Tally(cells, clusters.count)
+        else:
+            cells, distinct = own[name]
+            hashes = DistinctCounter() if distinct is None else None
+        tally = Tally(cells, clusters)
         counter = (
             NumberCounter(cells, tally, reach)
             if kind in ("number", "time")
             else NameCounter(cells, tally)
         )
-        found.append(_Column(name, type_, kind, counter, distinct, hashes))
+        found.append(_Column(name, type_, number, kind, counter, distinct, hashes))
     return found
-
-
-def _sample(
-    connection: duckdb.DuckDBPyConnection,
-    view: str,
-    types: dict[str, str],
-    rows: int,
-    settings: ProjectSettings,
-) -> dict[str, pa.Array]:
-    """Rows whose key has a certain hash; where a key says too little, whole rows are hashed."""
-    if not types:
-        return {}
-    wanted = ", ".join(f"{_value(n, t)} AS {quoted(n)}" for n, t in types.items())
-    share = max(1, rows // SAMPLE)
-    whole_row = f"hash(row({', '.join(quoted(n) for n in types)}))"
-    for hashed in (hash_of(settings.data), whole_row):
-        query = f"SELECT {wanted} FROM {quoted(view)} WHERE {hashed} % {share} = 0"
-        table = connection.execute(query).to_arrow_table()
-        if len(table) >= 0.5 * min(rows, SAMPLE):
-            break
-    return {name: table[name].combine_chunks() for name in types}
-
-
-def _stream(
-    connection: duckdb.DuckDBPyConnection,
-    view: str,
-    columns: list[_Column],
-    label: str | None,
-    clusters: Clusters,
-) -> pa.RecordBatchReader:
-    """Cluster, label (0 none, 1 no, 2 yes), then each column's value and, where asked for, hash."""
-    truth = f"CAST({quoted(label)} AS DOUBLE)" if label else "NULL::DOUBLE"
-    wanted = [
-        f"{clusters.expression} AS day",
-        f"(CASE WHEN {truth} IS NULL OR isnan({truth}) THEN 0 WHEN {truth} > 0.5 THEN 2 ELSE 1 END)"
-        "::INTEGER AS label",
-    ]
-    for number, column in enumerate(columns):
-        wanted.append(f"{_value(column.name, column.type)} AS v{number}")
-        if column.hashes is not None:
-            wanted.append(f"hash({quoted(column.name)}) AS h{number}")
-    query = f"SELECT {', '.join(wanted)} FROM {quoted(view)}"
-    return connection.execute(query).to_arrow_reader(_BATCH)
-
-
-def _value(name: str, type_: str) -> str:
-    """SQL: numbers and times (in days) as DOUBLE, all else as text."""
-    column = quoted(name)
-    kind = kind_of(type_)
-    if kind == "number":
-        return column if type_ == "DOUBLE" else f"{column}::DOUBLE"
-    if kind == "time":
-        instant = (
-            column if type_ in ("DATE", "TIMESTAMP WITH TIME ZONE") else f"{column}::TIMESTAMP"
-        )
-        return f"CASE WHEN isfinite({instant}) THEN epoch_us({instant}) / 86400000000.0 END"
-    return column if type_ == "VARCHAR" else f"{column}::VARCHAR"
-
-
-def _count(column: _Column, batch: pa.RecordBatch, number: int, labels: Labels) -> None:
-    values = batch.column(f"v{number}")
-    if isinstance(column.counter, NumberCounter):
-        column.counter.add(values.to_numpy(zero_copy_only=False), labels)
-    else:
-        column.counter.add(values, labels)
-    if column.hashes is not None:
-        found = batch.column(f"h{number}").to_numpy()
-        if values.null_count:
-            found = found[values.is_valid().to_numpy(zero_copy_only=False)]
-        column.hashes.add(found)
 
 
 def _finish(
@@ -217,6 +210,7 @@ def _finish(
     counter, cells = column.counter, column.counter.cells
     counts = counter.tally.by_cluster()
     totals = counts.sum(axis=(0, 1))
+    none, no, yes = counts[:, :, :-1].sum(axis=(1, 2)).tolist()
     low = high = ""
     least = most = mean = std = None
     quantiles: list[float] = []
@@ -236,16 +230,29 @@ def _finish(
         named = [n for n, rows in zip(cells.names, totals, strict=False) if rows]
         if named:
             low, high = min(named), max(named)
-        if known is not None and known.cells is cells and totals[-2]:
-            unseen = _unnamed(connection, view, column, cells)
-    distinct = column.hashes.estimate if column.hashes else column.distinct
+        if known is not None and totals[-2]:
+            unseen = unnamed(
+                connection, view, name=column.name, type_=column.type, names=cells.names,
+                most=_NAMED,
+            )  # fmt: skip
+    distinct, own_value = _different(column, none + no + yes)
     return ColumnProfile(
         column=column.name, kind=column.kind, type=column.type, nulls=int(totals[-1]),
-        distinct=distinct, low=low, high=high, least=least, most=most, mean=mean, std=std,
+        known=(none, no, yes), distinct=distinct, own_value=own_value,
+        low=low, high=high, least=least, most=most, mean=mean, std=std,
         label_correlation=None if correlation is None else significant(correlation),
         quantiles=quantiles, beyond=beyond, unseen=unseen, cells=cells, totals=totals,
         seen=_seen(counts[:, filled], cells), daily=cells.merged(counts[:, filled]),
     )  # fmt: skip
+
+
+def _different(column: _Column, known: int) -> tuple[int | None, float | None]:
+    """Different values, and how many of them there are a row."""
+    if column.hashes is not None:
+        return column.hashes.estimate, significant(column.hashes.own_value)
+    if column.distinct is None:
+        return None, None
+    return column.distinct, significant(column.distinct / max(1, known))
 
 
 def _seen(counts: Counts, cells: Cells) -> Counts:
@@ -268,16 +275,3 @@ def _words(value: float, kind: Kind) -> str:
     if kind == "time":
         return f"{np.datetime64(round(value * 86400e6), 'us').astype('datetime64[s]')}Z"
     return f"{value:.10g}"
-
-
-def _unnamed(
-    connection: duckdb.DuckDBPyConnection, view: str, column: _Column, cells: Cells
-) -> dict[str, int]:
-    """The most frequent values that have no cell, with their rows."""
-    value = _value(column.name, column.type)
-    found = connection.execute(
-        f"SELECT {value} AS value, count(*) AS rows FROM {quoted(view)} WHERE value IS NOT NULL "
-        f"AND NOT list_contains($1, value) GROUP BY value ORDER BY rows DESC, value LIMIT {_NAMED}",
-        [cells.names],
-    ).fetchall()
-    return {str(value): int(rows) for value, rows in found}
