@@ -59,3 +59,30 @@ def labelled(view: str, label: str, *, others_too: bool = False) -> str:
     if others_too:
         return f"{quoted(view)} LEFT JOIN {TARGETS} ON {same}"
     return f"{quoted(view)} JOIN {TARGETS} ON {same} AND {TARGET} IS NOT NULL"
+
+
+def add_label_views(connection: duckdb.DuckDBPyConnection, *, label: str, target: Target) -> str:
+    """Make the views `judged` and `located_judged`: `kept` with the label as the task reads it.
+
+    A label may be a text, or minutes of which the task asks whether they are more than fifteen.
+
+    Returns:
+        `judged`, or `kept` where the data lacks the label.
+    """
+    if label not in columns_of(connection, "kept"):
+        return "kept"
+    add_targets(connection, "kept", label=label, target=target)
+    changed = connection.execute(
+        f"SELECT count(*) FROM {TARGETS} "
+        f"WHERE {TARGET} IS DISTINCT FROM TRY_CAST({VALUE} AS DOUBLE)"
+    ).fetchall()[0][0]
+    for prefix in ("", "located_"):
+        rows = f"{prefix}kept"
+        source, value = labelled(rows, label, others_too=True), TARGET
+        if not changed:  # a join looks up every row, in every scan
+            source, value = rows, f"TRY_CAST({quoted(label)} AS DOUBLE)"
+        connection.execute(
+            f"CREATE OR REPLACE VIEW {prefix}judged AS "
+            f"SELECT {rows}.* REPLACE ({value} AS {quoted(label)}) FROM {source}"
+        )
+    return "judged"

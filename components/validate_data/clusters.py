@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from components.common.data_settings import DataSettings
 from components.common.tables import OBJECT, columns_of, quoted, text
+from components.validate_data.drawn import place_of
 from components.validate_data.profile import Counts
 
 DAYS, WEEKS = 280, 120  # kept apart: three years in 400 clusters; what is older is one more
@@ -95,9 +96,4 @@ def _undated(
             listed = ", ".join(text(name) for (name,) in names[: DAYS + WEEKS])
             number = f"(coalesce(list_position([{listed}], {OBJECT}), 1) - 1)::INTEGER"
             return Clusters(number, None, min(len(names), DAYS + WEEKS) + 1), total
-    return Clusters(f"({hash_of(data)} % {GROUPS})::INTEGER", None, GROUPS + 1), total
-
-
-def hash_of(data: DataSettings) -> str:
-    """SQL: a hash of a row's key, which does not depend on where the row is."""
-    return f"hash({', '.join(quoted(name) for name in data.row_key)})"
+    return Clusters(f"({place_of(data)} % {GROUPS})::INTEGER", None, GROUPS + 1), total

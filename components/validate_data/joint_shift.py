@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from components.common.data_figures import Finding
 from components.common.settings import ProjectSettings
 from components.common.tables import NUMBER, OBJECT, columns_of, quoted
-from components.validate_data.clusters import hash_of
+from components.validate_data.drawn import DRAWN, Drawn, lowest, place_of
 from components.validate_data.profile import Floats
 from components.validate_data.row_stream import kind_of
 
@@ -55,8 +55,13 @@ def sample_rows(
     *,
     settings: ProjectSettings,
     rows: int = ROWS,
+    drawn: Drawn | None = None,
 ) -> pa.Table:
     """Draw about so many rows by the hash of their key: the same rows always, in the same order.
+
+    Args:
+        rows: At most `drawn.SAMPLE`.
+        drawn: From the rows of this view, if any were: saves reading them all.
 
     Returns:
         Columns that a model may use (numbers and times as float64, all else as text), and `_day`
@@ -64,18 +69,21 @@ def sample_rows(
     """
     data = settings.data
     types = columns_of(connection, view)
-    total = connection.execute(f"SELECT count(*) FROM {quoted(view)}").fetchall()[0][0]
+    source = quoted(view) if drawn is None else DRAWN
+    if drawn is None:
+        total = connection.execute(f"SELECT count(*) FROM {source}").fetchall()[0][0]
+    else:
+        total = drawn.rows
     wanted = ["0 AS _day" if not _has_time(types, settings) else f"{_day(types, settings)} AS _day"]
-    wanted.append(f"{hash_of(data)} AS {_PLACE}")
+    wanted.append(f"{place_of(data)} AS {_PLACE}")
     for name, type_ in types.items():
         if name in (OBJECT, NUMBER, data.time_column, *data.row_key) or kind_of(type_) == "time":
             continue
         cast = {"number": "DOUBLE", "boolean": "DOUBLE"}.get(kind_of(type_), "VARCHAR")
         wanted.append(f"{quoted(name)}::{cast} AS {quoted(name)}")
-    bound = min(2**64 - 1, int(2**64 * rows / max(1, total)))
     order = ", ".join(quoted(name) for name in (_PLACE, *data.row_key))
     return connection.execute(
-        f"SELECT {', '.join(wanted)} FROM {quoted(view)} WHERE {hash_of(data)} <= {bound}::UBIGINT "
+        f"SELECT {', '.join(wanted)} FROM {source} WHERE {lowest(rows, total, place_of(data))} "
         f"ORDER BY {order}"
     ).to_arrow_table()
 

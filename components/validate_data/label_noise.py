@@ -10,11 +10,12 @@ from components.common.data_figures import Finding
 from components.common.hashing import alike
 from components.common.tables import quoted
 from components.common.values import kind_of, number
-from components.validate_data.subject import PLACE, POSITIVE, ROWS, Subject, lowest
+from components.validate_data.drawn import PLACE, POSITIVE, lowest
+from components.validate_data.subject import SAMPLE, Subject
 
 Floats = npt.NDArray[np.float64]
 
-_ROWS = 50_000
+_ROWS = 50_000  # of both classes: fewer than the sample has of each
 _LEAST = 200  # rows of a class: with fewer there is no model to be confident
 _FOLDS = 5
 _CATEGORIES = 254  # the most frequent; the rest share one: the model takes 255
@@ -109,7 +110,7 @@ def _sample(
     fold = alike(subject.content or names, subject.columns)
     chosen = subject.connection.execute(
         f"SELECT {selected}, {POSITIVE} AS positive, CAST({fold} % {_FOLDS} AS BIGINT) AS fold "
-        f"FROM {ROWS} WHERE {POSITIVE} IS NOT NULL AND {lowest(_ROWS, labelled)} "
+        f"FROM {SAMPLE} WHERE {lowest(_ROWS, labelled)} "
         f"ORDER BY {PLACE}, {', '.join(f'c{i}' for i in range(len(names)))}"
     ).to_arrow_table()
     columns = [chosen[f"c{i}"].to_pandas() for i in range(len(names))]

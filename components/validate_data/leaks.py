@@ -5,8 +5,8 @@ from __future__ import annotations
 from components.common.data_figures import Finding
 from components.common.tables import quoted
 from components.common.values import kind_of, number
-from components.validate_data.columns import ColumnFacts
-from components.validate_data.subject import PLACE, POSITIVE, ROWS, SAMPLE, Subject
+from components.validate_data.drawn import PLACE, POSITIVE, ROWS
+from components.validate_data.subject import SAMPLE, Subject
 
 _LEAST = 30  # rows of each class: by luck they rank to 0.95 once in a hundred million times
 _BINS = 64  # a number's quantiles, whose rates show what its order does not
@@ -15,7 +15,7 @@ _REPEATED = 20  # rows a value, before rates are learned from all rows
 _PRIOR = 1.0  # rows of the mean rate that are added to each value's
 
 
-def find_leaks(subject: Subject, facts: dict[str, ColumnFacts]) -> list[Finding]:
+def find_leaks(subject: Subject) -> list[Finding]:
     """Rank the labels by each column alone; the AUC is the better of three.
 
     Numbers by their order. Any column by the label's rate in each of its values (of numbers: in
@@ -32,9 +32,9 @@ def find_leaks(subject: Subject, facts: dict[str, ColumnFacts]) -> list[Finding]
     found = []
     for name in subject.judged:
         ways = (
-            _by_null(subject, facts[name]),
+            _by_null(subject, name),
             _by_order(subject, name),
-            _by_rate(subject, name, facts[name]),
+            _by_rate(subject, name),
         )
         auc, how = max(ways, key=lambda way: way[0])
         if auc <= limit:
@@ -52,12 +52,12 @@ def find_leaks(subject: Subject, facts: dict[str, ColumnFacts]) -> list[Finding]
     return sorted(found, key=lambda finding: (-(finding.measured or 0), finding.column))
 
 
-def _by_null(subject: Subject, fact: ColumnFacts) -> tuple[float, str]:
+def _by_null(subject: Subject, name: str) -> tuple[float, str]:
     how = "by being null or not"
     if min(subject.positives, subject.negatives) < _LEAST:
         return 0.5, how
-    positive = fact.known_positive / subject.positives
-    negative = fact.known_negative / subject.negatives
+    _, no, yes = subject.seen[name].known
+    positive, negative = yes / subject.positives, no / subject.negatives
     return 0.5 + abs(positive - negative) / 2, how
 
 
@@ -75,8 +75,9 @@ def _by_order(subject: Subject, name: str) -> tuple[float, str]:
     return max(auc, 1 - auc), how
 
 
-def _by_rate(subject: Subject, name: str, fact: ColumnFacts) -> tuple[float, str]:
-    if kind_of(subject.columns[name]) in ("real", "time") and fact.in_all > _FEW:
+def _by_rate(subject: Subject, name: str) -> tuple[float, str]:
+    different, a_row = subject.seen[name].distinct or 0, subject.seen[name].own_value or 0.0
+    if kind_of(subject.columns[name]) in ("real", "time") and different > _FEW:
         value = number(name, subject.columns[name])
         binned = (
             f"CASE WHEN {value} IS NULL THEN -1 ELSE floor({_BINS} * "
@@ -84,9 +85,9 @@ def _by_rate(subject: Subject, name: str, fact: ColumnFacts) -> tuple[float, str
         )
         return _rates_auc(subject, binned, SAMPLE), f"by its rate in {_BINS} quantiles"
     how = "by the rate of each of its values"
-    if fact.in_all <= _FEW:
+    if different <= _FEW:
         return _rates_auc(subject, quoted(name), SAMPLE), how
-    if fact.own_value * _REPEATED <= 1:
+    if a_row * _REPEATED <= 1:
         return _rates_auc(subject, quoted(name), ROWS), how
     return 0.5, how
 

@@ -6,7 +6,8 @@ from math import exp, prod
 
 from components.common.data_figures import Finding
 from components.common.hashing import alike
-from components.validate_data.subject import POSITIVE, ROWS, SAMPLE, Subject
+from components.validate_data.drawn import POSITIVE, ROWS
+from components.validate_data.subject import SAMPLE, Subject
 
 _WORTH_SAYING = 0.005  # share of rows
 _OVER_CHANCE = 10.0  # columns that go together make rows meet more often than by chance

@@ -117,6 +117,16 @@ class ColumnProfile:
     daily: Counts
 
     @property
+    def filled(self) -> int:
+        """Rows with a value."""
+        return sum(self.known)
+
+    @property
+    def span(self) -> float:
+        """Largest value less the smallest; 0 for texts."""
+        return 0.0 if self.least is None or self.most is None else self.most - self.least
+
+    @property
     def same(self) -> bool:
         """Whether there is one value, and no other."""
         if self.kind in ("category", "boolean"):

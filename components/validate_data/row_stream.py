@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from components.common.settings import ProjectSettings
 from components.common.tables import quoted
-from components.validate_data.clusters import Clusters, hash_of
+from components.validate_data.clusters import Clusters
+from components.validate_data.drawn import DRAWN, SAMPLE, Drawn, lowest, place_of
 from components.validate_data.profile import Kind
 
-SAMPLE = 100_000  # rows that fix the cells: a quantile is off by 0.2 % of the rows at most
 _BATCH = 1 << 17
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
 
@@ -81,23 +81,28 @@ def sample(
     types: Mapping[str, str],
     rows: int,
     settings: ProjectSettings,
+    drawn: Drawn | None = None,
 ) -> dict[str, pa.Array]:
-    """Rows whose key has a certain hash; where a key says too little, whole rows are hashed.
+    """Rows of the lowest places; where a key says too little, whole rows are hashed.
 
     Args:
         types: Of the columns to read.
         rows: Of the view.
+        drawn: From the rows of this view, if any were.
     """
     if not types:
         return {}
     wanted = ", ".join(f"{value_of(n, t)} AS {quoted(n)}" for n, t in types.items())
-    share = max(1, rows // SAMPLE)
-    whole_row = f"hash(row({', '.join(quoted(n) for n in types)}))"
-    for hashed in (hash_of(settings.data), whole_row):
-        query = f"SELECT {wanted} FROM {quoted(view)} WHERE {hashed} % {share} = 0"
-        table = connection.execute(query).to_arrow_table()
-        if len(table) >= 0.5 * min(rows, SAMPLE):
-            break
+    place = place_of(settings.data)
+    source = quoted(view) if drawn is None else DRAWN
+    table = connection.execute(
+        f"SELECT {wanted} FROM {source} WHERE {lowest(SAMPLE, rows, place)}"
+    ).to_arrow_table()
+    if len(table) < 0.5 * min(rows, SAMPLE):
+        whole_row = f"hash(row({', '.join(quoted(n) for n in types)}))"
+        table = connection.execute(
+            f"SELECT {wanted} FROM {quoted(view)} WHERE {lowest(SAMPLE, rows, whole_row)}"
+        ).to_arrow_table()
     return {name: table[name].combine_chunks() for name in types}
 
 

@@ -12,26 +12,31 @@ import duckdb
 from components.common.data_figures import Finding
 from components.common.data_settings import CheckName
 from components.common.settings import ProjectSettings
-from components.common.tables import columns_of, quoted
-from components.common.targets import TARGET, Target, add_targets, labelled
-from training_core.errors import StoppedByGate
+from components.common.tables import columns_of
+from components.validate_data.drawn import (
+    A_CLASS,
+    DRAWN,
+    PLACE,
+    POSITIVE,
+    ROWS,
+    Drawn,
+    lowest,
+)
+from components.validate_data.profile import ColumnProfile, Profile
 
-ROWS, SAMPLE = "trusted", "trusted_sample"
-# Names that no data has.
-POSITIVE, PLACE = '"evertrain positive"', '"evertrain place"'
-_A_CLASS = 100_000  # at an AUC of 0.95 they leave a standard error of 0.0007
+SAMPLE = "trusted_sample"
 
 
 @dataclass(frozen=True)
 class Subject:
     """Some rows in DuckDB and what is known of them beforehand.
 
-    The view `ROWS` has the data's columns, `POSITIVE` (whether the label is; NULL: there is none)
-    and `PLACE` (a hash of the row's key). The table `SAMPLE` has of each class the 100,000 rows
-    with the lowest hashes, or all.
+    The view `ROWS` and its columns `POSITIVE` and `PLACE` are those of `drawn.py`. The view
+    `SAMPLE` has of each class the 100,000 rows with the lowest places, or all.
 
     Attributes:
         columns: DuckDB types by name.
+        seen: What a profile in cells of its own says of each column.
         rows: Number of them.
         positives: Rows with a positive label.
         negatives: Rows with a negative one.
@@ -45,6 +50,7 @@ class Subject:
     features: tuple[str, ...]
     now: datetime
     columns: dict[str, str]
+    seen: dict[str, ColumnProfile]
     rows: int
     positives: int
     negatives: int
@@ -107,42 +113,21 @@ class Subject:
 
 def look_at(
     connection: duckdb.DuckDBPyConnection,
-    kept: str,
+    drawn: Drawn,
+    profile: Profile,
     *,
     settings: ProjectSettings,
     label: str,
-    target: Target,
     features: Sequence[str],
     now: datetime,
 ) -> Subject:
-    """Make the view and the sample.
-
-    Raises:
-        StoppedByGate: The data lacks the label, or a column of the row's key.
-    """
-    columns = columns_of(connection, kept)
-    for name in settings.data.row_key:
-        if name not in columns:
-            raise StoppedByGate(
-                f"the data lacks the column {name!r} of the row's key",
-                hint="correct data.row_key, or ask where the column went",
-            )
-    add_targets(connection, kept, label=label, target=target)
-    key = ", ".join(quoted(name) for name in settings.data.row_key)
+    """Make the view `SAMPLE` of what was drawn."""
+    beside = (POSITIVE.strip('"'), PLACE.strip('"'))
+    columns = {n: t for n, t in columns_of(connection, ROWS).items() if n not in beside}
     connection.execute(
-        f"CREATE OR REPLACE VIEW {ROWS} AS SELECT {quoted(kept)}.*, {TARGET} > 0.5 AS {POSITIVE}, "
-        f"hash({key}) AS {PLACE} FROM {labelled(kept, label, others_too=True)}"
-    )
-    counts = connection.execute(
-        f"SELECT count(*), count(*) FILTER ({POSITIVE}), count(*) FILTER (NOT {POSITIVE}) "
-        f"FROM {ROWS}"
-    ).fetchone()
-    assert counts is not None
-    rows, positives, negatives = counts
-    connection.execute(
-        f"CREATE OR REPLACE TABLE {SAMPLE} AS SELECT * FROM {ROWS} WHERE CASE "
-        f"WHEN {POSITIVE} THEN {lowest(_A_CLASS, positives)} "
-        f"WHEN NOT {POSITIVE} THEN {lowest(_A_CLASS, negatives)} ELSE false END"
+        f"CREATE OR REPLACE VIEW {SAMPLE} AS SELECT * FROM {DRAWN} WHERE CASE "
+        f"WHEN {POSITIVE} THEN {lowest(A_CLASS, drawn.positives)} "
+        f"WHEN NOT {POSITIVE} THEN {lowest(A_CLASS, drawn.negatives)} ELSE false END"
     )
     return Subject(
         connection=connection,
@@ -151,12 +136,8 @@ def look_at(
         features=tuple(dict.fromkeys(features)),  # a task may read one in two ways
         now=now,
         columns=columns,
-        rows=rows,
-        positives=positives,
-        negatives=negatives,
+        seen=profile.columns,
+        rows=drawn.rows,
+        positives=drawn.positives,
+        negatives=drawn.negatives,
     )
-
-
-def lowest(count: int, rows: int) -> str:
-    """SQL for whether a row is among about so many of so many rows: those of lowest `PLACE`."""
-    return "true" if rows <= count else f"{PLACE} < {int(count / rows * 2**64)}"

@@ -22,6 +22,7 @@ from components.validate_data.counting import (
     Tally,
 )
 from components.validate_data.distances import cramers_v
+from components.validate_data.drawn import Drawn
 from components.validate_data.profile import (
     Cells,
     ColumnProfile,
@@ -86,6 +87,7 @@ def take_profiles(
     settings: ProjectSettings,
     label: str,
     edges: Sequence[Profile | None],
+    drawn: Drawn | None = None,
 ) -> list[Profile]:
     """Count the rows of a view, in several cells at once.
 
@@ -100,11 +102,12 @@ def take_profiles(
         edges: For each profile wanted: count in the cells of this one, so that the two can be
             compared. A column that it lacks, or has as another kind, gets cells of its own. None:
             all columns do.
+        drawn: From the rows of this view, if any were: saves reading them all for a sample.
     """
     clusters, rows = clusters_of(connection, view, settings.data)
     types = {n: t for n, t in columns_of(connection, view).items() if n not in (OBJECT, NUMBER)}
     known = [{} if one is None else _comparable(one, types) for one in edges]
-    own = _own_cells(connection, view, types, known, rows, settings)
+    own = _own_cells(connection, view, types, known, rows, settings, drawn)
     wanted = [_columns(types, cells, own, clusters.count) for cells in known]
     counted = [column for columns in wanted for column in columns]
     grouped = Tally(Cells(coarse=[0]), clusters.count)
@@ -163,13 +166,16 @@ def _own_cells(
     known: list[dict[str, ColumnProfile]],
     rows: int,
     settings: ProjectSettings,
+    drawn: Drawn | None,
 ) -> dict[str, tuple[Cells, int | None]]:
     """Cells, and different values where the sample knows them, of columns that need their own."""
     fresh = {n: t for n, t in types.items() if any(n not in cells for cells in known)}
-    drawn = sample(connection, view, types=fresh, rows=rows, settings=settings)
+    found = sample(
+        connection, view, types=fresh, rows=rows, settings=settings, drawn=drawn
+    )  # fmt: skip
     return {
         name: cells_from(values, kind_of(types[name]), whole=rows == len(values))
-        for name, values in drawn.items()
+        for name, values in found.items()
     }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from components.common.data_figures import Finding
 from components.common.tables import quoted, text
 from components.common.values import kind_of, utc
-from components.validate_data.subject import POSITIVE, ROWS, Subject
+from components.validate_data.drawn import POSITIVE, ROWS
+from components.validate_data.subject import Subject
 
 _NAMED = 3  # rows, as examples
 _MOST = 0.5  # share of labelled rows

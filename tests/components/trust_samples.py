@@ -12,6 +12,9 @@ import pandas as pd
 from components.common.data_figures import Finding
 from components.common.settings import ProjectSettings
 from components.common.tables import LocalObject, add_view, open_tables
+from components.common.targets import add_label_views
+from components.validate_data.drawn import draw
+from components.validate_data.take_profile import take_profile
 from components.validate_data.trust import find_all
 
 NOW = datetime(2025, 7, 1, tzinfo=UTC)
@@ -64,8 +67,11 @@ def trust(
     data.to_parquet(file, index=False)
     with open_tables(settings.data, readable=[folder], scratch=folder / "scratch") as connection:
         add_view(connection, "kept", [LocalObject("rows", file, len(data))])
+        rows = add_label_views(connection, label="label", target=target)
+        drawn = draw(connection, rows, data=settings.data, label="label")
+        profile = take_profile(connection, rows, settings=settings, label="label")
         return find_all(
-            connection, settings=settings, label="label", target=target, features=features, now=NOW
+            connection, drawn, profile, settings=settings, label="label", features=features, now=NOW
         )
 
 
