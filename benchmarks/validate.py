@@ -4,7 +4,8 @@
     python -m benchmarks.validate --part suite --large 2000000 --count 1     # small, while building
 
 Rows of 20 columns in 8 Parquet files are held against 25 expectations. `--part step` measures the
-whole step (row rules, suite, profile, drift, trust checks) beside the same statistics in DuckDB;
+whole step (row rules, suite, profile, drift of all rows from the month before, trust checks)
+beside suite, profile and drift in DuckDB;
 `--part suite` only row rules and suite. Each measurement is a process of its own, in random order
 within its round: its wall time without imports, its CPU time (beside others on the
 machine the better guide), and its peak memory.
@@ -34,6 +35,7 @@ from benchmarks.validate_rows import write_rows
 SMALL = 2_000_000  # what GX on pandas still does
 LARGE = 20_000_000
 LARGEST = 60_000_000
+BEFORE = 1_000_000  # of the month before, from which drift is measured
 Measured = tuple[float, float, float]  # seconds, GiB, seconds of CPU
 
 
@@ -120,7 +122,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="validate-") as place:
         folders = {size: Path(place, str(size)) for size in sizes}
         for size, folder in folders.items():
-            write_rows(folder / "data", size)
+            write_rows(folder / "data", size, month=1)
+            write_rows(folder / "before", BEFORE)
             make_project(folder, whole_step=given.part == "step")
         turns = [("ours", folder) for folder in folders.values()]
         turns += [("duckdb", folders[given.large]), ("pandas", folders[given.small])]

@@ -54,28 +54,40 @@ class _Metrics:
 
 
 def make_project(folder: Path, *, whole_step: bool) -> None:
-    """Make a project of the rows in `folder/data`; for the whole step, take their snapshot."""
+    """Make a project of the rows in `folder/data`.
+
+    For the whole step: validate the rows in `folder/before`, with which these will be compared, and
+    take the snapshot of these.
+    """
     (folder / "evertrain.yaml").write_text(_SETTINGS)
     (folder / "task.py").write_text(_TASK)
     write_suite(folder / "expectations.json")
     if whole_step:
-        from components.snapshot_data import step as snapshot_data
-
-        os.environ["EVERTRAIN_RUN_ID"] = _RUN
-        place = folder / "snapshot.json"
-        seen = snapshot_data.run(str(folder), "", "", [], True, str(place))
-        (folder / "seen.json").write_text(json.dumps([seen.run_key, seen.data_digest]))
+        before = ["data.source=before"]
+        _validate(folder, before, _snapshot(folder, before))
+        (folder / "seen.json").write_text(json.dumps(_snapshot(folder, [])))
 
 
 def run_step(folder: Path) -> None:
     """Run validate_data on the snapshot that `make_project` took: the step under test."""
+    _validate(folder, [], json.loads((folder / "seen.json").read_text()))
+
+
+def _snapshot(folder: Path, overrides: list[str]) -> list[str]:
+    from components.snapshot_data import step as snapshot_data
+
+    os.environ["EVERTRAIN_RUN_ID"] = _RUN
+    seen = snapshot_data.run(str(folder), "", "", overrides, True, str(folder / "snapshot.json"))
+    return [seen.run_key, seen.data_digest]
+
+
+def _validate(folder: Path, overrides: list[str], seen: list[str]) -> None:
     from components.validate_data import step as validate_data
 
     os.environ["EVERTRAIN_RUN_ID"] = _RUN
-    run_key, digest = json.loads((folder / "seen.json").read_text())
     validated, docs = str(folder / "validated.json"), str(folder / "docs.html")
     validate_data.run(
-        str(folder), "", [], run_key, digest, validated, docs, _Metrics(folder / "metrics")
+        str(folder), "", overrides, *seen, validated, docs, _Metrics(folder / "metrics")
     )
 
 

@@ -19,7 +19,8 @@ PLANS = ["free", "basic", "plus", "team"]
 _COLUMNS = {
     KEY: "number",
     "customer": "(u(number, 1) * 1e6)::BIGINT",
-    TIME: "TIMESTAMP '2025-01-01' + to_microseconds((number * 86400e6 * 30 / total)::BIGINT)",
+    TIME: "TIMESTAMP '2025-01-01' "
+    "+ to_microseconds((30 * 86400e6 * (number // 1e9 + number % 1e9 / total))::BIGINT)",
     "shipped_at": f"{TIME} + to_microseconds((3600e6 + u(number, 2) * 1e11)::BIGINT)",
     "country": "'C' || lpad((30 * u(number, 3) * u(number, 3))::INTEGER::VARCHAR, 2, '0')",
     "device": "['phone', 'tablet', 'desktop', 'watch'][1 + (u(number, 4) * 3.99)::INTEGER % 4]",
@@ -42,8 +43,12 @@ _COLUMNS = {
 }
 
 
-def write_rows(folder: Path, rows: int) -> list[Path]:
-    """Write the rows as Parquet files of equal size and return their paths."""
+def write_rows(folder: Path, rows: int, *, month: int = 0) -> list[Path]:
+    """Write the rows of a month of 30 days as Parquet files of equal size; return their paths.
+
+    Args:
+        month: From 0; each has rows and keys of its own.
+    """
     folder.mkdir(parents=True)
     connection = duckdb.connect(config={"memory_limit": "1GB", "preserve_insertion_order": True})
     connection.execute(
@@ -56,7 +61,7 @@ def write_rows(folder: Path, rows: int) -> list[Path]:
     columns = ", ".join(f"{value} AS {name}" for name, value in _COLUMNS.items())
     paths = []
     for file in range(FILES):
-        first, end = rows * file // FILES, rows * (file + 1) // FILES
+        first, end = (month * 10**9 + rows * n // FILES for n in (file, file + 1))
         paths.append(folder / f"part-{file}.parquet")
         connection.execute(
             f"COPY (SELECT {columns} FROM (SELECT range AS number, {rows} AS total "

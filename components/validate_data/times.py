@@ -25,6 +25,9 @@ def find_future(subject: Subject) -> list[Finding]:
 
 def _rows(subject: Subject, column: str) -> list[Finding]:
     time = utc(column, subject.columns)
+    latest_day = subject.seen[column].most  # of texts nothing is known
+    if latest_day is not None and latest_day * 86400 < subject.now.timestamp():
+        return []
     later = f"{time} > TIMESTAMPTZ {text(subject.now.isoformat())}"
     count, latest = subject.one(
         f"SELECT count(*), strftime(max({time}), '%Y-%m-%d %H:%M') FROM {ROWS} WHERE {later}"
