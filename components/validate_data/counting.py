@@ -172,11 +172,26 @@ class DistinctCounter:
         self._kept = np.zeros(0, np.uint64)
         self._rows = np.zeros(0, np.int64)
 
-    def add(self, hashes: npt.NDArray[np.uint64]) -> None:
-        """See a batch of hashes."""
+    def add_numbers(self, values: Floats) -> None:
+        """See a batch of numbers, by a hash of their bits; NaN is null."""
+        bits = values.view(np.uint64)
+        hashes = bits >> np.uint64(32)
+        hashes ^= bits
+        hashes *= _MULTIPLIER  # the upper bits of the product depend on all bits
+        below = self._below(hashes)
+        self._keep(hashes[below][~np.isnan(values[below])])
+
+    def add_hashes(self, hashes: npt.NDArray[np.uint64]) -> None:
+        """See a batch of values by their hashes."""
         hashes = hashes * _MULTIPLIER
-        if self._bar < 64:
-            hashes = hashes[hashes < np.uint64(1 << self._bar)]
+        self._keep(hashes[self._below(hashes)])
+
+    def _below(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+        if self._bar == 64:
+            return np.arange(len(hashes))
+        return np.flatnonzero(hashes < np.uint64(1 << self._bar))
+
+    def _keep(self, hashes: npt.NDArray[np.uint64]) -> None:
         new, rows = np.unique(hashes, return_counts=True)
         self._kept, places = np.unique(np.concatenate([self._kept, new]), return_inverse=True)
         rows = np.concatenate([self._rows, rows])

@@ -58,14 +58,22 @@ class _Column:
     def count(self, batch: pa.RecordBatch, labels: Labels) -> None:
         values = batch.column(f"v{self.number}")
         if isinstance(self.counter, NumberCounter):
-            self.counter.add(values.to_numpy(zero_copy_only=False), labels)
-        else:
-            self.counter.add(values, labels)
+            numbers = values.to_numpy(zero_copy_only=False)
+            self.counter.add(numbers, labels)
+            if self.hashes is not None:
+                self.hashes.add_numbers(numbers)
+            return
+        self.counter.add(values, labels)
         if self.hashes is not None:
             found = batch.column(f"h{self.number}").to_numpy()
             if values.null_count:
                 found = found[values.is_valid().to_numpy(zero_copy_only=False)]
-            self.hashes.add(found)
+            self.hashes.add_hashes(found)
+
+    @property
+    def needs_hash(self) -> bool:
+        """Whether its different values are told apart by a hash that DuckDB makes."""
+        return self.hashes is not None and isinstance(self.counter, NameCounter)
 
 
 def take_profile(
@@ -113,7 +121,7 @@ def take_profiles(
     grouped = Tally(Cells(coarse=[0]), clusters.count)
     threads = connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
     source = stream(
-        connection, view, types=types, hashed={c.name for c in counted if c.hashes is not None},
+        connection, view, types=types, hashed={c.name for c in counted if c.needs_hash},
         label=label if label in types else None, clusters=clusters,
     )  # fmt: skip
     with ThreadPoolExecutor(threads) as pool:
