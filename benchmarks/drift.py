@@ -5,7 +5,7 @@ Two batches of rows with 17 numbers, texts, a time and a label. In each round, i
 - *ours*: the profile of the new batch in the reference's cells (histograms for each day and label,
   moments, correlations, ranges), and drift with thresholds from the reference's past;
 - *histogram*: one DuckDB query, `histogram(column, edges)` of the same 17 numbers with the same
-  edges, over the reference and over the new batch, and their population stability index;
+  edges over the new batch, and its population stability index against the reference's kept counts;
 - *profile*: of the new batch, with cells of its own (what is kept for next time);
 - *aggregates*: one DuckDB query for count, approx_count_distinct, min, max, avg, stddev, corr with
   the label and a histogram of every number, and the counts of every text.
@@ -66,17 +66,21 @@ def write_rows(path: Path, *, rows: int, first_day: int, days: int) -> None:
         )
 
 
-def histograms(connection: duckdb.DuckDBPyConnection, edges: Profile) -> list[float]:
-    """The plain way: one histogram query a batch, then the index of each column."""
+def histograms(
+    connection: duckdb.DuckDBPyConnection, edges: Profile, kept: list[dict[float, int]]
+) -> tuple[list[dict[float, int]], list[float]]:
+    """The plain way: one histogram query, then the index of each column.
+
+    Args:
+        kept: The reference's histograms; empty while they are made.
+    """
     cuts = {n: edges.columns[n].cells.edges[4::5].tolist() for n in NUMBERS}
     wanted = ", ".join(f"histogram({quoted(n)}, {cut})" for n, cut in cuts.items())
-    before, now = (
-        connection.execute(f"SELECT {wanted} FROM {view}").fetchall()[0]
-        for view in ("before", "now")
-    )
-    return [
+    view = "now" if kept else "before"
+    now = list(connection.execute(f"SELECT {wanted} FROM {view}").fetchall()[0])
+    return now, [
         float(psi([a.get(e, 0) for e in b], list(b.values())))
-        for a, b in zip(now, before, strict=True)
+        for a, b in zip(now, kept, strict=bool(kept))
     ]
 
 
@@ -132,6 +136,7 @@ def race(
         return take_profile(connection, view, settings=SETTINGS, label="label", edges=edges)
 
     before = profile("before")
+    kept, _ = histograms(connection, before, [])
 
     def ours() -> None:
         now = profile("now", before)
@@ -141,7 +146,7 @@ def race(
 
     racing: list[tuple[str, Callable[[], object]]] = [
         ("ours", ours),
-        ("histogram", lambda: histograms(connection, before)),
+        ("histogram", lambda: histograms(connection, before, kept)),
         ("profile", lambda: profile("now")),
         ("aggregates", lambda: aggregates(connection, before)),
     ]
