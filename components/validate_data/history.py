@@ -124,9 +124,9 @@ def _drawn(
     blocks = -(-length // block)
     first = random.integers(0, clusters - block + 1, (draws, blocks, 1))
     found = (first + np.arange(block)).reshape(draws, -1)[:, :length]
-    counts = np.zeros((draws, clusters))
-    np.add.at(counts, (np.arange(draws)[:, None], found), 1)
-    return counts
+    places = np.arange(draws)[:, None] * clusters + found
+    counts = np.bincount(places.ravel(), minlength=draws * clusters)
+    return counts.reshape(draws, clusters).astype(np.float64)
 
 
 def spans(counts: Floats, windows: tuple[Counts, Counts]) -> Floats:
