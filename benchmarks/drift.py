@@ -4,8 +4,9 @@ Two batches of rows with 17 numbers, texts, a time and a label. In each round, i
 
 - *ours*: the profile of the new batch in the reference's cells (histograms for each day and label,
   moments, correlations, ranges), and drift with thresholds from the reference's past;
-- *histogram*: one DuckDB query, `histogram(column, edges)` of the same 17 numbers with the same
-  edges over the new batch, and its population stability index against the reference's kept counts;
+- *histogram*: the plain DuckDB way over the new batch, `histogram(column, edges)` of the 17 numbers
+  with the same edges, counts by value of texts and label, and the population stability index of
+  the numbers against the reference's kept counts;
 - *profile*: of the new batch, with cells of its own (what is kept for next time);
 - *aggregates*: one DuckDB query for count, approx_count_distinct, min, max, avg, stddev, corr with
   the label and a histogram of every number, and the counts of every text.
@@ -69,7 +70,7 @@ def write_rows(path: Path, *, rows: int, first_day: int, days: int) -> None:
 def histograms(
     connection: duckdb.DuckDBPyConnection, edges: Profile, kept: list[dict[float, int]]
 ) -> tuple[list[dict[float, int]], list[float]]:
-    """The plain way: one histogram query, then the index of each column.
+    """The plain way: count each column, then take the index of each number.
 
     Args:
         kept: The reference's histograms; empty while they are made.
@@ -78,6 +79,8 @@ def histograms(
     wanted = ", ".join(f"histogram({quoted(n)}, {cut})" for n, cut in cuts.items())
     view = "now" if kept else "before"
     now = list(connection.execute(f"SELECT {wanted} FROM {view}").fetchall()[0])
+    for name in (*TEXTS, "label"):
+        connection.execute(f"SELECT {name}, count(*) FROM {view} GROUP BY {name}").fetchall()
     return now, [
         float(psi([a.get(e, 0) for e in b], list(b.values())))
         for a, b in zip(now, kept, strict=bool(kept))
