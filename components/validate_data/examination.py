@@ -28,6 +28,7 @@ from components.validate_data.joint_shift import (
     joint_shift_findings,
     sample_rows,
 )
+from components.validate_data.objects import find_empty_objects
 from components.validate_data.profile import Profile
 from components.validate_data.references import Reference
 from components.validate_data.take_profile import take_profile
@@ -79,7 +80,7 @@ def examine(
     fits = not any(not e.success and e.severity == "critical" for e in results)
     profile, sample = None, None
     drifts: list[Drift] = []
-    findings: list[Finding] = []
+    findings = find_empty_objects(objects, settings.validation)
     new_rows = divided.rows
     if divided.rows > divided.aside:
         judged = _add_label_views(connection, label=task.label, target=task.target)

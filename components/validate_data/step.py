@@ -56,6 +56,7 @@ def run(
         if seen.unchecked is not None:
             raise seen.unchecked
         refuse_findings(seen.figures.findings)
+        refuse_no_rows(seen.figures)
         assert seen.profile is not None
         assert seen.sample is not None
         keep_profile(context, run_key, digest=data_digest, profile=seen.profile, sample=seen.sample)
@@ -97,6 +98,20 @@ def refuse_findings(findings: list[Finding]) -> None:
             hint=blocking[0].hint
             or f"mend the data; if this is how it will be, set validation.levels for {checks}",
         )
+
+
+def refuse_no_rows(figures: ValidateFigures) -> None:
+    """Stop where nothing is left to train on, and no expectation has said so.
+
+    Raises:
+        StoppedByGate: The snapshot has no rows, or all of them were put aside.
+    """
+    if figures.rows == sum(figures.quarantined.values()):
+        raise StoppedByGate(
+            f"all {figures.rows} rows were put aside" if figures.rows
+            else "the snapshot has no rows",
+            hint="has the feed stopped? validation.row_rules name what rows are put aside for",
+        )  # fmt: skip
 
 
 def _metrics(figures: ValidateFigures) -> dict[str, float]:
