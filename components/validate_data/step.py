@@ -52,11 +52,11 @@ def run(
         log_metrics(metrics, _metrics(seen.figures))
         if seen.over_budget is not None:
             raise seen.over_budget
+        refuse_no_rows(seen.figures)  # what is said of the columns of no rows would lead astray
         refuse_failures(seen.figures.expectations)
         if seen.unchecked is not None:
             raise seen.unchecked
         refuse_findings(seen.figures.findings)
-        refuse_no_rows(seen.figures)
         assert seen.profile is not None
         assert seen.sample is not None
         keep_profile(context, run_key, digest=data_digest, profile=seen.profile, sample=seen.sample)
@@ -101,7 +101,7 @@ def refuse_findings(findings: list[Finding]) -> None:
 
 
 def refuse_no_rows(figures: ValidateFigures) -> None:
-    """Stop where nothing is left to train on, and no expectation has said so.
+    """Stop where nothing is left to train on.
 
     Raises:
         StoppedByGate: The snapshot has no rows, or all of them were put aside.

@@ -65,14 +65,21 @@ def test_the_level_of_objects_without_rows_is_obeyed() -> None:
     assert find_empty_objects(objects, ValidationSettings(levels={"empty_object": "off"})) == []
 
 
-@pytest.mark.parametrize("suite", [True, False], ids=["by its suite", "whatever its suite"])
-def test_a_snapshot_without_rows_is_refused(tmp_path: Path, suite: bool) -> None:
+@pytest.mark.parametrize("text", [False, True], ids=["parquet", "csv"])
+def test_a_snapshot_without_rows_is_refused_whatever_its_suite(tmp_path: Path, text: bool) -> None:
     project = make_project(tmp_path / "project")
-    if not suite:
-        none = {"name": "none", "expectations": [], "meta": {}}
-        (project / "expectations.json").write_text(json.dumps(none))
-    empty = deliver(project, 1, month(1).iloc[:0], text=not suite)
-    last = list(run_data_steps(project, *(() if suite else AS_CSV)).values())[-1]
+    none = {"name": "none", "expectations": [], "meta": {}}
+    (project / "expectations.json").write_text(json.dumps(none))
+    empty = deliver(project, 1, month(1).iloc[:0], text=text)
+    last = list(run_data_steps(project, *(AS_CSV if text else ())).values())[-1]
     assert (last.step, last.status, last.exit_code) == ("validate_data", "stopped", 1)
-    assert ("row_count" if suite else "the snapshot has no rows") in last.reason
+    assert last.reason == "the snapshot has no rows"
     assert findings(last)[0]["message"] == f"1 of 1 objects has no rows: {empty}"
+
+
+def test_a_snapshot_whose_rows_were_all_put_aside_is_refused(tmp_path: Path) -> None:
+    rules = "validation.row_rules=[{name: never, column: number, minimum: 1000}]"
+    project = make_project(tmp_path / "project", 1)
+    last = list(run_data_steps(project, rules, "validation.quarantine_budget=1").values())[-1]
+    assert (last.step, last.status) == ("validate_data", "stopped")
+    assert last.reason == f"all {len(month(1))} rows were put aside"

@@ -26,8 +26,8 @@ def empty_file(feed: Feed) -> None:
     feed.place(OBJECT).touch()
 
 
-@files.feed("warned", finding("empty_object"), OBJECT, why="A whole file of no rows, from a query "
-            "that found nothing: what came before is as good as it was, but April never came")  # fmt: skip
+@files.feed("warned", finding("empty_object"), OBJECT, why="A whole file of no rows: a query "
+            "found nothing. What came before is as good as it was, but April never came")  # fmt: skip
 def file_without_rows(feed: Feed) -> None:
     feed.write(feed.rows().iloc[:0])
 
