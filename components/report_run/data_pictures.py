@@ -22,8 +22,13 @@ MOST_CATEGORIES = 7
 LEAST = 0.001  # of the index that is written out beside a bar
 CUT = 1.0  # of the population stability index: beyond it, bars are all as long
 TALL = 20  # units of a sparkline: whole numbers keep its path short
-WORDS = {"steady": "steady", "warn": "warns", "block": "blocks"}
-SHAPES = {"steady": "pass", "warn": "warn", "block": "fail"}  # symbols of the page
+WORDS = {"steady": "steady", "warn": "warns", "block": "blocks", "off": "not judged"}
+SHAPES = {
+    "steady": "pass",
+    "warn": "warn",
+    "block": "fail",
+    "off": "skipped",
+}  # symbols of the page
 
 
 def drift_bars(seen: Drift, name: str) -> Markup:

@@ -7,6 +7,8 @@ ever moved at once ("sudden")? A season goes far, but never suddenly; a fault do
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from components.common.data_figures import Bars, ColumnDrift, Drift, Finding
@@ -74,12 +76,12 @@ def drift_from(
             continue  # said by `fault_of_columns`
         shift = shifts.get(name)
         allowed = validation.level("label_shift" if name == before.label else "drift")
-        level: Alarm = "steady"
-        if shift is not None and allowed != "off":
+        level: Alarm | Literal["off"] = "off" if allowed == "off" else "steady"
+        if shift is not None and level != "off":
             level = shift.level(validation.drift, ordered=before.ordered)
             level = "warn" if (level, allowed) == ("block", "warn") else level
         columns.append(_figures(now, before, name, shift, level))
-        if shift is not None and level != "steady":
+        if shift is not None and level in ("warn", "block"):
             tell = label_finding if name == before.label else drift_finding
             findings.append(tell(columns[-1], shift.far, shift.sudden, now, before))
         if shift is not None and now.columns[name].kind == "category":
@@ -194,7 +196,11 @@ def _strangest(before: ColumnProfile, history: History, rows: Counts) -> float:
 
 
 def _figures(
-    now: Profile, before: Profile, name: str, shift: Shift | None, level: Alarm
+    now: Profile,
+    before: Profile,
+    name: str,
+    shift: Shift | None,
+    level: Alarm | Literal["off"],
 ) -> ColumnDrift:
     a, b = now.columns[name], before.columns[name]
     text = a.kind in ("category", "boolean")

@@ -28,6 +28,7 @@ from components.validate_data.joint_shift import (
     joint_shift_findings,
     sample_rows,
 )
+from components.validate_data.not_run import not_run
 from components.validate_data.objects import find_empty_objects
 from components.validate_data.profile import Profile
 from components.validate_data.references import Reference
@@ -116,6 +117,13 @@ def examine(
             columns=column_figures(profile) if profile is not None else [],
             drift=drifts,
             findings=sorted(findings, key=lambda f: f.level != "block"),
+            not_run=not_run(
+                settings,
+                rows=divided.rows > divided.aside,
+                fits=fits,
+                known=bool(known),
+                compared=bool(drifts),
+            ),
         ),
         over_budget=over_budget,
         unchecked=unchecked,

@@ -27,7 +27,7 @@ def empty_file(feed: Feed) -> None:
 
 
 @files.feed("warned", finding("empty_object"), OBJECT, why="A whole file of no rows: a query "
-            "found nothing. What came before is as good as it was, but April never came")  # fmt: skip
+            "found nothing. What came before is good, but April never came")  # fmt: skip
 def file_without_rows(feed: Feed) -> None:
     feed.write(feed.rows().iloc[:0])
 
