@@ -131,6 +131,7 @@ class Drift(Figures):
     reference: str  # in words: "the data of champion 3"
     rows_now: int
     rows_before: int
+    since: str = ""  # first day of the new rows, but for the earliest of 1,000; empty: no time
     columns: list[ColumnDrift]  # the furthest first
     label_now: float | None  # mean of the label
     label_before: float | None

@@ -13,6 +13,7 @@ from components.common.data_figures import (
     Why,
 )
 from components.report_run.formats import (
+    MINUS,
     count,
     fixed,
     instant,
@@ -62,8 +63,11 @@ def came(seen: SnapshotFigures) -> str:
     if seen.new_count == seen.object_count:
         return text + ("it is new." if seen.new_count == 1 else "all of them are new.")
     are = "is" if seen.new_count == 1 else "are"
-    new = plural(seen.new_count, "object")
-    return text + f"{new} {are} new since the snapshot before, with {plural(seen.new_rows, 'row')}."
+    new = f"{plural(seen.new_count, 'object')} {are} new since the snapshot before"
+    keys = [o.key for o in seen.objects if o.new][-MOST_NAMES:]
+    among = "" if len(keys) == seen.new_count else "among them "
+    named = f": {among}{', '.join(short(key, 80) for key in keys)}" if keys else ""
+    return f"{text}{new}, with {plural(seen.new_rows, 'row')}{named}."
 
 
 def found(seen: ValidateFigures) -> str:
@@ -134,7 +138,9 @@ def moved(seen: Drift) -> list[ColumnDrift]:
 def drifted(seen: Drift) -> str:
     """How many columns are further from the reference than their threshold."""
     far = moved(seen)
-    compared = f"{plural(seen.rows_now, 'row')} against {plural(seen.rows_before, 'row')} of "
+    since = f" since {seen.since}," if seen.since else ""
+    compared = f"{plural(seen.rows_now, 'row')}{since} "
+    compared += f"against {plural(seen.rows_before, 'row')} of "
     text = compared + short(seen.reference, 160) + ": "
     unknown = [c for c in seen.columns if c.psi is None and c.level in ("steady", "off")]
     off = [c for c in seen.columns if c.psi is not None and c.level == "off"]
@@ -221,7 +227,20 @@ def usual(seen: ColumnFigures) -> str:
 def _value(seen: ColumnFigures, value: str) -> str:
     if not value:
         return "–"
+    if seen.kind == "number":
+        return _number(value)
     return short(instant(value) if seen.kind == "time" else value, 40)
+
+
+def _number(value: str) -> str:
+    """A number as the profile wrote it, in few digits; years and hours without commas."""
+    try:
+        amount = float(value)
+    except ValueError:
+        return short(value, 40)
+    if not amount.is_integer() or abs(amount) >= 1e15:
+        return plain(amount, 4)
+    return count(int(amount)) if abs(amount) >= 10_000 else f"{amount:.0f}".replace("-", MINUS)
 
 
 def proved(seen: SplitFigures) -> str:

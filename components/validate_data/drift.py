@@ -91,11 +91,21 @@ def drift_from(
     columns.sort(key=lambda c: (-(c.psi or 0.0), c.column))
     findings.sort(key=lambda f: f.level != "block")
     drift = Drift(
-        reference=reference, rows_now=now.rows, rows_before=before.rows, columns=columns,
+        reference=reference, rows_now=now.rows, rows_before=before.rows, since=_since(now),
+        columns=columns,
         label_now=now.label_mean, label_before=before.label_mean,
         classifier_auc=None, classifier_columns=[],
     )  # fmt: skip
     return drift, findings
+
+
+def _since(now: Profile) -> str:
+    """The first day of the rows; a stray old one among 1,000 is not meant."""
+    upto = np.cumsum(now.cluster_rows.sum(axis=0))
+    if not now.ordered or not len(upto):
+        return ""
+    first = int(now.first_days[np.searchsorted(upto, upto[-1] / 1000, side="right")])
+    return str(np.datetime64(first, "D"))
 
 
 def _comparable(now: Profile, before: Profile, name: str) -> bool:

@@ -115,6 +115,17 @@ def test_a_shifted_number_comes_first_with_its_size(before: Profile, tmp_path: P
     assert any("noise moved" in f.message for f in findings)
 
 
+def test_the_first_day_of_the_new_rows_is_said_and_a_stray_old_row_is_not_taken_for_it(
+    before: Profile, tmp_path: Path
+) -> None:
+    first = NEXT["when"].min()
+    _, _, drift = drift_of(NEXT, before, tmp_path / "now")
+    assert drift.since == f"{first:%Y-%m-%d}"
+    stray = NEXT.assign(when=NEXT["when"].where(NEXT.index != 7, first - pd.Timedelta(days=60)))
+    _, _, drift = drift_of(stray, before, tmp_path / "stray")
+    assert drift.since == f"{first:%Y-%m-%d}"
+
+
 def test_a_chi_square_test_tells_other_shares(before: Profile, tmp_path: Path) -> None:
     columns, _, _ = drift_of(NEXT.assign(kind=NEXT.kind.iloc[::-1].to_numpy()), before, tmp_path)
     assert columns["kind"].chi2_p is not None
