@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from components.common.data_settings import CheckName
 from components.common.figures import Figures, Provenance
 
@@ -62,6 +64,24 @@ class Finding(Figures):
     hint: str = ""
 
 
+Why = Literal[
+    "off",  # in validation.levels
+    "refused",  # by the suite, which comes first
+    "no_key",  # the data lacks a column of the row's key
+    "no_rows",  # all were put aside, or none came
+    "no_time",  # there is no time column
+    "no_reference",
+    "no_new_rows",  # since any reference
+]
+
+
+class NotRun(Figures):
+    """Checks that were not made, so that finding nothing says nothing of them."""
+
+    checks: list[CheckName]
+    why: Why
+
+
 class Bars(Figures):
     """A small histogram, now and before, of the same bins."""
 
@@ -96,7 +116,7 @@ class ColumnDrift(Figures):
     ks: float | None  # Kolmogorov-Smirnov; numbers only
     chi2_p: float | None  # categories only; rows as independent, so for orientation only
     threshold: float | None  # of the PSI, from the data's own history; None: no history
-    level: Literal["steady", "warn", "block"]
+    level: Literal["steady", "warn", "block", "off"]  # off: measured, and not judged
     now: str  # mean, or the most frequent category
     before: str
     null_now: float
@@ -112,6 +132,7 @@ class Drift(Figures):
     reference: str  # in words: "the data of champion 3"
     rows_now: int
     rows_before: int
+    since: str = ""  # first day of the new rows, but for the earliest of 1,000; empty: no time
     columns: list[ColumnDrift]  # the furthest first
     label_now: float | None  # mean of the label
     label_before: float | None
@@ -129,6 +150,7 @@ class ValidateFigures(Figures):
     columns: list[ColumnFigures]
     drift: list[Drift]  # against the champion's data, against the last snapshot; or fewer
     findings: list[Finding]  # those that block first
+    not_run: list[NotRun] = Field(default_factory=list)
 
 
 class Part(Figures):

@@ -22,6 +22,7 @@ CheckName = Literal[
     "missing_column",  # no value in any row
     "near_duplicates",  # rows alike in all but their key
     "label_noise",  # labels that every model of the other rows contradicts
+    "empty_object",  # an object of the snapshot has no rows
 ]
 Level = Literal["block", "warn", "off"]
 USUAL_LEVELS: dict[CheckName, Level] = {
@@ -37,6 +38,7 @@ USUAL_LEVELS: dict[CheckName, Level] = {
     "missing_column": "block",
     "near_duplicates": "warn",
     "label_noise": "warn",
+    "empty_object": "warn",
 }
 
 

@@ -21,9 +21,15 @@ MOST_IN_CELL = 20
 MOST_CATEGORIES = 7
 LEAST = 0.001  # of the index that is written out beside a bar
 CUT = 1.0  # of the population stability index: beyond it, bars are all as long
+NULL = "null"  # the bin of rows without a value, the last one
 TALL = 20  # units of a sparkline: whole numbers keep its path short
-WORDS = {"steady": "steady", "warn": "warns", "block": "blocks"}
-SHAPES = {"steady": "pass", "warn": "warn", "block": "fail"}  # symbols of the page
+WORDS = {"steady": "steady", "warn": "warns", "block": "blocks", "off": "not judged"}
+SHAPES = {
+    "steady": "pass",
+    "warn": "warn",
+    "block": "fail",
+    "off": "skipped",
+}  # symbols of the page
 
 
 def drift_bars(seen: Drift, name: str) -> Markup:
@@ -54,6 +60,12 @@ def drift_bars(seen: Drift, name: str) -> Markup:
         description=data_words.drifted(seen),
         draw=draw,
     )
+
+
+def is_cut(seen: Drift) -> bool:
+    """Whether a bar or a mark of `drift_bars` would be longer than it is drawn."""
+    rows = [c for c in seen.columns if c.psi is not None][:MOST_ROWS]
+    return any(max(_finite(c.psi), _finite(c.threshold)) > CUT for c in rows)
 
 
 def _bar(row: ColumnDrift, across: Scale, y: float, *, height: float) -> Markup:
@@ -112,7 +124,9 @@ def _histogram(bars: Bars) -> tuple[Markup, float]:
         steps = [(across(i + d), up(share)) for i, share in enumerate(bars.before) for d in (0, 1)]
         parts.append(path([(left, bottom), *steps, (right, bottom)], "before"))
     parts.append(line(left, bottom, right, bottom, "axis"))
-    low, high = bars.labels[0].split(" to ")[0], bars.labels[-1].split(" to ")[-1]
+    ends = bars.labels[:-1] if bars.labels[-1] == NULL and len(bars.labels) > 1 else bars.labels
+    low, high = ends[0].split(" to ")[0], ends[-1].split(" to ")[-1]
+    high += f", {NULL}" if ends is not bars.labels else ""
     parts.append(text(left, bottom + 16, short(low, 19), kind="tick"))
     if len(bars.labels) > 1 or low != high:
         parts.append(text(right, bottom + 16, short(high, 19), anchor="end", kind="tick"))
@@ -192,8 +206,24 @@ def few_bins(seen: ColumnDrift) -> Bars:
 
 
 def together(bars: Bars, most: int) -> Bars:
-    """Put neighbouring bins together until there are at most so many; drop what does not match."""
+    """Put neighbouring bins together until there are at most so many; drop what does not match.
+
+    Nulls stay apart, and are left out where there are none.
+    """
     bars = _sound(bars)
+    if bars.labels and bars.labels[-1] == NULL:
+        ends = [shares[-1] for shares in (bars.now, bars.before) if shares]
+        held = Bars(labels=bars.labels[:-1], now=bars.now[:-1], before=bars.before[:-1])
+        if not held.labels:
+            return bars
+        rest = together(held, most)
+        if max(ends) < LEAST:
+            return rest
+        return Bars(
+            labels=[*rest.labels, NULL],
+            now=[*rest.now, bars.now[-1]],
+            before=[*rest.before, *bars.before[-1:]],
+        )
     if len(bars.labels) <= most:
         return bars
     each = math.ceil(len(bars.labels) / most)  # the same for all, lest some stand out

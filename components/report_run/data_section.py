@@ -37,6 +37,7 @@ class Comparison:
     name: str  # in ids
     drift: Drift
     bars: Markup
+    cut: bool  # of the bars some are longer than they are drawn
     cards: list[Card]  # of the columns that moved
 
 
@@ -75,7 +76,8 @@ def _comparison(drift: Drift, index: int) -> Comparison:
         _card(column, f"{name}-column-{i}")
         for i, column in enumerate(data_words.moved(drift)[:most])
     ]
-    return Comparison(name, drift, data_pictures.drift_bars(drift, name), cards)
+    bars = data_pictures.drift_bars(drift, name)
+    return Comparison(name, drift, bars, data_pictures.is_cut(drift), cards)
 
 
 def _card(column: ColumnDrift, name: str) -> Card:

@@ -10,8 +10,10 @@ from components.common.data_figures import (
     SnapshotFigures,
     SplitFigures,
     ValidateFigures,
+    Why,
 )
 from components.report_run.formats import (
+    MINUS,
     count,
     fixed,
     instant,
@@ -22,8 +24,18 @@ from components.report_run.formats import (
     sentence,
     short,
     size,
+    title,
 )
 
+WHY: dict[Why, str] = {
+    "off": "validation.levels turns this off",
+    "refused": "the suite refused the rows, and what it says comes first",
+    "no_key": "the data lacks a column of data.row_key",
+    "no_rows": "no row was left to look at",
+    "no_time": "data.time_column names no column",
+    "no_reference": "there is no champion’s data and no snapshot before this one",
+    "no_new_rows": "no row is new since the data that would be compared with",
+}
 MOST_NAMES = 3  # of columns in a sentence; the tables hold the rest
 
 
@@ -52,14 +64,17 @@ def came(seen: SnapshotFigures) -> str:
     if seen.new_count == seen.object_count:
         return text + ("it is new." if seen.new_count == 1 else "all of them are new.")
     are = "is" if seen.new_count == 1 else "are"
-    new = plural(seen.new_count, "object")
-    return text + f"{new} {are} new since the snapshot before, with {plural(seen.new_rows, 'row')}."
+    new = f"{plural(seen.new_count, 'object')} {are} new since the snapshot before"
+    keys = [o.key for o in seen.objects if o.new][-MOST_NAMES:]
+    among = "" if len(keys) == seen.new_count else "among them "
+    named = f": {among}{', '.join(short(key, 80) for key in keys)}" if keys else ""
+    return f"{text}{new}, with {plural(seen.new_rows, 'row')}{named}."
 
 
 def found(seen: ValidateFigures) -> str:
     """How many findings there are, and what they do."""
     if not seen.findings:
-        return "The checks found nothing."
+        return f"The checks {'that were made ' if seen.not_run else ''}found nothing."
     every = len(seen.findings)
     blocking = sum(f.level == "block" for f in seen.findings)
     text = plural(every, "finding")
@@ -69,6 +84,21 @@ def found(seen: ValidateFigures) -> str:
     one = "blocks" if blocking == 1 else "block"
     other = "warns" if every - blocking == 1 else "warn"
     return f"{text}: {count(blocking)} {one}, {count(every - blocking)} {other}."
+
+
+def not_checked(seen: ValidateFigures) -> list[str]:
+    """Which checks were not made, and why: a sentence for each reason."""
+    return [
+        sentence(f"not checked: {', '.join(map(title, one.checks))}; {WHY[one.why]}")
+        for one in seen.not_run
+    ]
+
+
+def not_compared(seen: ValidateFigures) -> str:
+    """Why there is nothing beside the new rows."""
+    nothing = ("no_rows", "no_key", "no_reference", "no_new_rows")
+    why = next((WHY[one.why] for one in seen.not_run if one.why in nothing), "")
+    return sentence(f"nothing was compared: {why}" if why else "nothing was compared")
 
 
 def expected(seen: ValidateFigures) -> str:
@@ -103,18 +133,24 @@ def set_aside(seen: ValidateFigures, budget: float | None) -> str:
 
 def moved(seen: Drift) -> list[ColumnDrift]:
     """The columns that are not steady, in the order of the figures: the furthest first."""
-    return [c for c in seen.columns if c.level != "steady"]
+    return [c for c in seen.columns if c.level in ("warn", "block")]
 
 
 def drifted(seen: Drift) -> str:
     """How many columns are further from the reference than their threshold."""
     far = moved(seen)
-    compared = f"{plural(seen.rows_now, 'row')} against {plural(seen.rows_before, 'row')} of "
+    since = f" since {seen.since}," if seen.since else ""
+    compared = f"{plural(seen.rows_now, 'row')}{since} "
+    compared += f"against {plural(seen.rows_before, 'row')} of "
     text = compared + short(seen.reference, 160) + ": "
-    unknown = [c for c in seen.columns if c.psi is None and c.level == "steady"]
-    if not far and unknown:
-        steady = len(seen.columns) - len(unknown)
-        return text + f"{plural(steady, 'column')} steady, {count(len(unknown))} not measured."
+    unknown = [c for c in seen.columns if c.psi is None and c.level in ("steady", "off")]
+    off = [c for c in seen.columns if c.psi is not None and c.level == "off"]
+    steady = len(seen.columns) - len(unknown) - len(off)
+    if not far and (unknown or off):
+        parts = [f"{plural(steady, 'column')} steady"] * (steady > 0)
+        parts += [f"{count(len(unknown))} not measured"] * bool(unknown)
+        parts += [f"{count(len(off))} not judged, for drift is off"] * bool(off)
+        return sentence(text + ", ".join(parts))
     if not far:
         return text + f"no column of {count(len(seen.columns))} moved."
     blocking = sum(c.level == "block" for c in far)
@@ -127,7 +163,7 @@ def since(first: Drift, last: Drift) -> str:
     """Which of the columns that moved against one reference moved after a later one."""
     far = [c.column for c in moved(first)]
     levels = {c.column: c.level for c in last.columns}
-    fresh = [name for name in far if levels.get(name, "steady") != "steady"]
+    fresh = [name for name in far if levels.get(name) in ("warn", "block")]
     old = [name for name in far if levels.get(name) == "steady"]
     reference = short(last.reference, 160)
     parts = [f"moved since {reference}: {names(fresh)}"] if fresh else []
@@ -192,7 +228,20 @@ def usual(seen: ColumnFigures) -> str:
 def _value(seen: ColumnFigures, value: str) -> str:
     if not value:
         return "–"
+    if seen.kind == "number":
+        return _number(value)
     return short(instant(value) if seen.kind == "time" else value, 40)
+
+
+def _number(value: str) -> str:
+    """A number as the profile wrote it, in few digits; years and hours without commas."""
+    try:
+        amount = float(value)
+    except ValueError:
+        return short(value, 40)
+    if not amount.is_integer() or abs(amount) >= 1e15:
+        return plain(amount, 4)
+    return count(int(amount)) if abs(amount) >= 10_000 else f"{amount:.0f}".replace("-", MINUS)
 
 
 def proved(seen: SplitFigures) -> str:

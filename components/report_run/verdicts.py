@@ -96,7 +96,8 @@ def _fit(seen: ValidateFigures) -> Judgement:
         if not e.success
     ]
     if not warned:
-        calm = f"{data_words.expected(seen)} {data_words.found(seen)}"
+        said = [data_words.expected(seen), data_words.found(seen), *data_words.not_checked(seen)]
+        calm = " ".join(said)
         advice = "Nothing has to be done."
         return Judgement(Fitness.FIT, "The data is fit to train on.", calm, advice)
     more = f" And {count(len(warned) - 1)} more, below." if len(warned) > 1 else ""

@@ -23,7 +23,7 @@ def _figures(column: ColumnProfile, rows: int) -> ColumnFigures:
         low=column.low,
         high=column.high,
         typical=column.typical,
-        mean=column.mean,
+        mean=column.mean if column.kind == "number" else None,
         label_correlation=column.label_correlation,
         bars=Bars(labels=column.bin_labels(), now=shares_of(counted).tolist(), before=[]),
     )

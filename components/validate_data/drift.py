@@ -7,6 +7,8 @@ ever moved at once ("sudden")? A season goes far, but never suddenly; a fault do
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from components.common.data_figures import Bars, ColumnDrift, Drift, Finding
@@ -74,12 +76,12 @@ def drift_from(
             continue  # said by `fault_of_columns`
         shift = shifts.get(name)
         allowed = validation.level("label_shift" if name == before.label else "drift")
-        level: Alarm = "steady"
-        if shift is not None and allowed != "off":
+        level: Alarm | Literal["off"] = "off" if allowed == "off" else "steady"
+        if shift is not None and level != "off":
             level = shift.level(validation.drift, ordered=before.ordered)
             level = "warn" if (level, allowed) == ("block", "warn") else level
         columns.append(_figures(now, before, name, shift, level))
-        if shift is not None and level != "steady":
+        if shift is not None and level in ("warn", "block"):
             tell = label_finding if name == before.label else drift_finding
             findings.append(tell(columns[-1], shift.far, shift.sudden, now, before))
         if shift is not None and now.columns[name].kind == "category":
@@ -89,11 +91,21 @@ def drift_from(
     columns.sort(key=lambda c: (-(c.psi or 0.0), c.column))
     findings.sort(key=lambda f: f.level != "block")
     drift = Drift(
-        reference=reference, rows_now=now.rows, rows_before=before.rows, columns=columns,
+        reference=reference, rows_now=now.rows, rows_before=before.rows, since=_since(now),
+        columns=columns,
         label_now=now.label_mean, label_before=before.label_mean,
         classifier_auc=None, classifier_columns=[],
     )  # fmt: skip
     return drift, findings
+
+
+def _since(now: Profile) -> str:
+    """The first day of the rows; a stray old one among 1,000 is not meant."""
+    upto = np.cumsum(now.cluster_rows.sum(axis=0))
+    if not now.ordered or not len(upto):
+        return ""
+    first = int(now.first_days[np.searchsorted(upto, upto[-1] / 1000, side="right")])
+    return str(np.datetime64(first, "D"))
 
 
 def _comparable(now: Profile, before: Profile, name: str) -> bool:
@@ -194,7 +206,11 @@ def _strangest(before: ColumnProfile, history: History, rows: Counts) -> float:
 
 
 def _figures(
-    now: Profile, before: Profile, name: str, shift: Shift | None, level: Alarm
+    now: Profile,
+    before: Profile,
+    name: str,
+    shift: Shift | None,
+    level: Alarm | Literal["off"],
 ) -> ColumnDrift:
     a, b = now.columns[name], before.columns[name]
     text = a.kind in ("category", "boolean")

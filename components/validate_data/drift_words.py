@@ -66,13 +66,20 @@ def drift_finding(
     if below + above > _LEAST_SHARE * now.rows:
         known = before.columns[column.column]
         parts.append(
-            f"{(below + above) / now.rows:.1%} of the rows outside {known.low} to {known.high}"
+            f"{(below + above) / now.rows:.1%} of the rows outside {_number(known.least)} to "
+            f"{_number(known.most)}"
         )
     return Finding(
         check="drift", column=column.column, level="block" if column.level == "block" else "warn",
         measured=measured, limit=limit,
         message=f"{column.column} moved: {'; '.join(parts)}", hint=_HINT,
     )  # fmt: skip
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "nothing"
+    return f"{value:.0f}" if value.is_integer() else f"{value:.4g}"
 
 
 def _worst(far: tuple[float, float], sudden: tuple[float, float] | None) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import duckdb
 import pyarrow as pa
 
-from components.common.data_figures import Finding, ValidateFigures
+from components.common.data_figures import ValidateFigures
 from components.common.records import StepContext
 from components.common.row_rules import Cut, cut, hold_to_budget, put_aside
 from components.common.settings import ProjectSettings
@@ -22,13 +22,14 @@ from components.common.tables import LocalObject
 from components.common.targets import add_label_views
 from components.validate_data.column_figures import column_figures
 from components.validate_data.comparison import Seen, compare
-from components.validate_data.drawn import Drawn, draw
+from components.validate_data.drawn import draw
 from components.validate_data.expectations import validate
+from components.validate_data.not_run import not_run
+from components.validate_data.objects import find_empty_objects
 from components.validate_data.profile import Profile
 from components.validate_data.references import Reference
 from components.validate_data.trust import find_all
 from training_core.errors import StoppedByGate
-from training_core.task import Task
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class Examined:
     Attributes:
         figures: For the record.
         over_budget: More rows were put aside than the budget allows.
-        unchecked: A rule or check cannot be carried out, for a column is absent or of another type,
-            or no row is left. What the suite says of the columns says more, and comes first.
+        unchecked: A rule or check cannot be carried out, for a column is absent or of another type.
+            What the suite says of the columns says more, and comes first.
         profile, sample: What later snapshots are compared with; None: it went no further than the
             suite.
     """
@@ -73,27 +74,29 @@ def examine(
     quarantine, over_budget = _put_aside(connection, context, divided, objects)
     results = validate(connection, "kept", context.project.folder / settings.validation.suite)
     fits = not any(not e.success and e.severity == "critical" for e in results)
+    findings = find_empty_objects(objects, settings.validation)
     seen: Seen | None = None
-    findings: list[Finding] = []
-    try:
-        drawn = _draw(connection, divided, settings=settings, task=task)
-        seen = compare(
-            connection, drawn, objects=objects, contents=contents, known=known,
-            settings=settings, label=task.label,
-        )  # fmt: skip
-        findings += seen.findings
-        if fits:  # what the suite refused would only be said again, or not be readable at all
-            findings += find_all(
-                connection,
-                drawn,
-                seen.profile,
-                settings=settings,
-                label=task.label,
-                features=task.preprocessor().columns,
-                now=datetime.now(UTC),
-            )
-    except StoppedByGate as fault:
-        unchecked = unchecked or fault
+    if divided.rows > divided.aside:
+        try:
+            rows = add_label_views(connection, label=task.label, target=task.target)
+            drawn = draw(connection, rows, data=settings.data, label=task.label)
+            seen = compare(
+                connection, drawn, objects=objects, contents=contents, known=known,
+                settings=settings, label=task.label,
+            )  # fmt: skip
+            findings += seen.findings
+            if fits:  # what the suite refused would only be said again, or not be readable at all
+                findings += find_all(
+                    connection,
+                    drawn,
+                    seen.profile,
+                    settings=settings,
+                    label=task.label,
+                    features=task.preprocessor().columns,
+                    now=datetime.now(UTC),
+                )
+        except StoppedByGate as fault:
+            unchecked = unchecked or fault
     return Examined(
         figures=ValidateFigures(
             rows=divided.rows,
@@ -105,6 +108,14 @@ def examine(
             columns=column_figures(seen.profile) if seen else [],
             drift=seen.drifts if seen else [],
             findings=sorted(findings, key=lambda f: f.level != "block"),
+            not_run=not_run(
+                settings,
+                rows=divided.rows > divided.aside,
+                readable=seen is not None,
+                fits=fits,
+                known=bool(known),
+                compared=bool(seen and seen.drifts),
+            ),
         ),
         over_budget=over_budget,
         unchecked=unchecked,
@@ -121,23 +132,6 @@ def _divide(
         return cut(connection, "rows", settings.validation.row_rules), None
     except StoppedByGate as fault:
         return cut(connection, "rows", []), fault
-
-
-def _draw(
-    connection: duckdb.DuckDBPyConnection, divided: Cut, *, settings: ProjectSettings, task: Task
-) -> Drawn:
-    """Read the label as the task does, and draw a sample.
-
-    Raises:
-        StoppedByGate: No row is left, or the data lacks a column of the key.
-    """
-    if divided.rows == divided.aside:
-        raise StoppedByGate(
-            f"no row is left: all {divided.rows} of them broke a row rule",
-            hint="mend the data, or the rules in validation.row_rules if they are wrong",
-        )
-    rows = add_label_views(connection, label=task.label, target=task.target)
-    return draw(connection, rows, data=settings.data, label=task.label)
 
 
 def _put_aside(

@@ -192,7 +192,8 @@ def _observed(found: Mapping[str, Any]) -> str:
     if mismatched and isinstance(mismatched, dict):  # of all columns, those that differ
         return "; ".join(f"{key}: {', '.join(names)}" for key, names in sorted(mismatched.items()))
     if found.get("unexpected_count") is None or found.get("observed_value") is not None:
-        return str(found.get("observed_value"))
+        value = found.get("observed_value")
+        return f"{value:.6g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
     words = f"{found['unexpected_count']} unexpected"
     if found.get("element_count") is not None:
         share = found.get("unexpected_percent") or 0.0

@@ -135,11 +135,15 @@ class ColumnProfile:
 
     @property
     def typical(self) -> str:
-        """The median, or the most frequent category; empty without values."""
+        """The median (of times its day), or the most frequent category; empty without values."""
         if self.kind in ("category", "boolean"):
             named = self.totals[: len(self.cells.names)]
             return self.cells.names[int(named.argmax())] if named.any() else ""
-        return f"{self.quantiles[3]:.6g}" if self.quantiles else ""
+        if not self.quantiles:
+            return ""
+        if self.kind == "time":
+            return str(np.datetime64(int(self.quantiles[3]), "D"))
+        return f"{self.quantiles[3]:.6g}"
 
     def bin_labels(self) -> list[str]:
         """What each bin holds, nulls last."""

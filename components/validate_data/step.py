@@ -52,6 +52,7 @@ def run(
         log_metrics(metrics, _metrics(seen.figures))
         if seen.over_budget is not None:
             raise seen.over_budget
+        refuse_no_rows(seen.figures)  # what is said of the columns of no rows would lead astray
         refuse_failures(seen.figures.expectations)
         if seen.unchecked is not None:
             raise seen.unchecked
@@ -97,6 +98,20 @@ def refuse_findings(findings: list[Finding]) -> None:
             hint=blocking[0].hint
             or f"mend the data; if this is how it will be, set validation.levels for {checks}",
         )
+
+
+def refuse_no_rows(figures: ValidateFigures) -> None:
+    """Stop where nothing is left to train on.
+
+    Raises:
+        StoppedByGate: The snapshot has no rows, or all of them were put aside.
+    """
+    if figures.rows == sum(figures.quarantined.values()):
+        raise StoppedByGate(
+            f"all {figures.rows} rows were put aside" if figures.rows
+            else "the snapshot has no rows",
+            hint="has the feed stopped? validation.row_rules name what rows are put aside for",
+        )  # fmt: skip
 
 
 def _metrics(figures: ValidateFigures) -> dict[str, float]:

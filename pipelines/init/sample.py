@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,19 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 
+from components.common.cache import Cache
 from components.common.data_settings import DataSettings
-from components.common.tables import columns_of, open_tables, text
+from components.common.layout import sha256_of
+from components.common.local import refuse_mixed_schemas, take_in
+from components.common.sources import SUFFIXES, open_source
+from components.common.tables import (
+    LocalObject,
+    add_view,
+    columns_of,
+    naming_damage,
+    open_tables,
+)
+from infra.errors import LeadsOut
 from infra.store import ObjectInfo, open_store
 from training_core.errors import ConfigurationError, StoppedByGate
 
@@ -20,16 +30,6 @@ MOST_OBJECTS = 12
 MOST_BYTES = 512 * 2**20  # of objects that are read; one is read whatever its size
 MOST_ROWS = 300_000
 _MOST_CELLS = 20_000_000  # 160 MB as 64-bit values: a wide table gives fewer rows
-
-# An object's ending, and how DuckDB reads such objects.
-_PARQUET = ".parquet"
-_CSV = "read_csv({file}, sample_size = -1, nullstr = {nulls})"
-_JSON = "read_json({file}, format = 'newline_delimited', sample_size = -1)"
-_READERS = {
-    _PARQUET: "read_parquet({file})",
-    **{f".csv{packed}": _CSV for packed in ("", ".gz")},
-    **{f".{kind}{packed}": _JSON for kind in ("jsonl", "ndjson") for packed in ("", ".gz")},
-}
 
 
 @dataclass(frozen=True)
@@ -92,35 +92,38 @@ def find_source(data: str) -> Source:
         )
     store = open_store(data if "://" in data else Path(data).expanduser())
     listed = [o for o in store.list() if not any(p.startswith(".") for p in o.key.split("/"))]
-    by_ending = {e: [o for o in listed if _ending(o.key) == e] for e in _READERS}
+    by_ending = {e: [o for o in listed if _ending(o.key) == e] for e in SUFFIXES}
     ending = max(by_ending, key=lambda e: len(by_ending[e]))
     if not by_ending[ending]:
         there = ", ".join(o.key for o in listed[:3]) or "nothing"
         raise StoppedByGate(
             f"there is nothing to read below {store.uri}: it holds {there}",
-            hint=f"the names of data end in one of {', '.join(_READERS)}",
+            hint=f"the names of data end in one of {', '.join(SUFFIXES)}",
         )
     others = [o.key for o in listed if _ending(o.key) != ending]
     return Source(store.uri, ending, by_ending[ending], others)
 
 
 @contextmanager
-def open_sample(source: Source, *, null_values: Sequence[str]) -> Iterator[Sample]:
+def open_sample(source: Source) -> Iterator[Sample]:
     """Fetch some objects and take rows of them, the same ones each time.
+
+    An object is converted as the snapshot of a run does it, so types here are types there.
 
     Raises:
         StoppedByGate: An object cannot be read, or there is no row.
     """
-    settings = DataSettings(source=source.uri, row_key=["not known yet"])  # only memory counts
+    settings = DataSettings(source=source.uri, row_key=["not known yet"])  # as it will be written
     with TemporaryDirectory(prefix="evertrain-init-") as name:
         folder = Path(name)
-        with open_tables(settings, readable=[folder], scratch=folder / "spill") as connection:
-            chosen = choose(source.objects)
-            files = [
-                _fetch(connection, source, o, folder / f"{i}", null_values)
-                for i, o in enumerate(chosen)
-            ]
-            yield _sampled(connection, source, chosen, files)
+        cache = Cache(folder / "objects")
+        chosen = choose(source.objects)
+        objects = [_fetch(source, info, cache, settings) for info in chosen]
+        scratch = folder / "spill"
+        with open_tables(settings, readable=[cache.folder], scratch=scratch) as connection:
+            with naming_damage(connection, objects):
+                sample = _sampled(connection, source, chosen, objects)
+            yield sample
 
 
 def choose(objects: list[ObjectInfo]) -> list[ObjectInfo]:
@@ -137,56 +140,33 @@ def choose(objects: list[ObjectInfo]) -> list[ObjectInfo]:
 
 
 def _ending(key: str) -> str:
-    return next((e for e in _READERS if key.lower().endswith(e)), "")
+    return next((e for e in SUFFIXES if key.lower().endswith(e)), "")
 
 
-def _fetch(
-    connection: duckdb.DuckDBPyConnection,
-    source: Source,
-    info: ObjectInfo,
-    target: Path,
-    null_values: Sequence[str],
-) -> Path:
+def _fetch(source: Source, info: ObjectInfo, cache: Cache, settings: DataSettings) -> LocalObject:
     """An object as a Parquet file on this machine."""
-    file = target.with_suffix(source.ending)
-    open_store(source.uri).get_file(info.key, file)
-    nulls = "[" + ", ".join(map(text, null_values)) + "]"
-    reader = _READERS[source.ending].format(file=text(str(file)), nulls=nulls)
-    parquet = target.with_suffix(_PARQUET)
+    temporary = cache.reading()
     try:
-        if parquet != file:
-            copy = f"COPY (SELECT * FROM {reader}) TO {text(str(parquet))} (FORMAT parquet)"
-            connection.execute(copy)
-            file.unlink()
-        connection.execute(f"SELECT count(*) FROM read_parquet({text(str(parquet))})")
-    except duckdb.Error as error:
-        words = str(error).splitlines()[0].replace(str(file), info.key)
-        raise StoppedByGate(
-            f"{info.key} in {source.uri} is no readable {source.ending} file ({info.size} bytes): "
-            f"{words}",
-            hint="it may be cut off or of another format; write it again or remove it",
-        ) from error
-    return parquet
+        open_source(source.uri).fetch(info.key, temporary)
+        sha256 = sha256_of(temporary)
+        taken = take_in(cache, temporary, key=info.key, sha256=sha256, settings=settings)
+    except LeadsOut as error:
+        raise StoppedByGate(error.what, hint=error.hint) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return LocalObject(info.key, taken.path, taken.rows)
 
 
 def _sampled(
     connection: duckdb.DuckDBPyConnection,
     source: Source,
     chosen: list[ObjectInfo],
-    files: list[Path],
+    objects: list[LocalObject],
 ) -> Sample:
     """Name the rows, count them, and keep those whose hash says so."""
-    schemas = []
-    for file in files:
-        connection.execute(f"CREATE VIEW one AS SELECT * FROM read_parquet({text(str(file))})")
-        schemas.append(columns_of(connection, "one"))
-        connection.execute("DROP VIEW one")
-    listed = ", ".join(text(str(file)) for file in files)
-    connection.execute(
-        f"CREATE VIEW everything AS SELECT * FROM read_parquet([{listed}], union_by_name = true)"
-    )
+    add_view(connection, "everything", objects)
     types = columns_of(connection, "everything")
-    read_rows = _count(connection, "everything")
+    read_rows = sum(o.rows for o in objects)
     if not read_rows:
         raise StoppedByGate(
             f"there is no row in the {len(chosen)} objects read below {source.uri}",
@@ -207,7 +187,7 @@ def _sampled(
         rows=_count(connection, "sample"),
         likely_rows=round(read_rows * source.size / max(1, size)),
         types=types,
-        differences=_differences(dict(zip([o.key for o in chosen], schemas, strict=True))),
+        differences=_differences(objects),
     )
 
 
@@ -217,15 +197,10 @@ def _count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
     return int(found[0])
 
 
-def _differences(schemas: dict[str, dict[str, str]]) -> list[str]:
-    """Say which columns not every object has alike: a run stops there."""
-    held = Counter((c, t) for schema in schemas.values() for c, t in schema.items())
-    said = []
-    for column in dict.fromkeys(c for c, _ in held):
-        kinds = [f"{t} in {n}" for (c, t), n in held.items() if c == column]
-        without = [key for key, schema in schemas.items() if column not in schema]
-        if len(kinds) > 1:
-            said.append(f"{column} is {' and '.join(kinds)} objects")
-        if without:
-            said.append(f"{column} is missing in {len(without)} objects, for example {without[0]}")
-    return said
+def _differences(objects: list[LocalObject]) -> list[str]:
+    """Say which object has other columns or types than most: a run stops there."""
+    try:
+        refuse_mixed_schemas(objects)
+    except StoppedByGate as fault:
+        return [fault.what]
+    return []

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.common.data_settings import DataSettings
 from components.common.project import open_project
 from pipelines.init.proposal import Given, Proposal, propose
 from pipelines.init.sample import find_source, open_sample
 from pipelines.init.writing import refuse_to_overwrite, write_project
-
-_NULLS: list[str] = DataSettings(source="", row_key=["any"]).null_values
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ def start(data: str, *, folder: Path, given: Given, force: bool = False) -> Writ
     """
     folder = folder.expanduser().absolute()
     refuse_to_overwrite(folder, force=force)
-    with open_sample(find_source(data), null_values=_NULLS) as sample:
+    with open_sample(find_source(data)) as sample:
         proposal = propose(sample, given)
         files = write_project(proposal, folder)
     open_project(folder)  # what was written is read as any project is

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from profile_rows import SETTINGS, make_rows, profile_of, settings_of
+from profile_rows import SETTINGS, START, make_rows, profile_of, settings_of
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import ks_2samp
 
@@ -17,7 +18,7 @@ from components.common.data_settings import CheckName, Level
 from components.common.settings import ProjectSettings
 from components.validate_data.distances import jensen_shannon, psi
 from components.validate_data.drift import drift_from
-from components.validate_data.profile import Profile
+from components.validate_data.profile import Floats, Profile
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
 PAST = make_rows(0, 120)
@@ -86,6 +87,71 @@ def test_clean_rows_of_the_season_that_follows_are_not_blocked(tmp_path: Path) -
         assert {f.column for f in findings} <= {"warmth"}
 
 
+def gliding(first_day: int, days: int, height: Callable[[Floats], Floats]) -> pd.DataFrame:
+    """Rows whose warmth is a function of the day, and noise of 2."""
+    rows = make_rows(first_day, days)
+    day = (rows["when"].dt.floor("D") - START).dt.days.to_numpy().astype(np.float64)
+    noise = np.random.default_rng(first_day).normal(0, 2, len(rows))
+    return rows.assign(warmth=height(day) + noise)
+
+
+def ratios(found: Finding) -> tuple[float, float]:
+    """How many times over its limit a column is: far, and sudden."""
+    number = r"([\d.e+]+)"
+    words = rf"PSI {number} \(its own past explains {number}\), {number} .*? \({number}\)"
+    said = re.search(words, found.message)
+    assert said is not None
+    far, usual, sudden, step = map(float, said.groups())
+    return far / usual, sudden / step
+
+
+@pytest.mark.parametrize(("begins", "seen"), [(30, []), (40, ["warn"])])
+def test_a_spring_goes_far_but_not_suddenly_and_a_fault_does_both(
+    tmp_path: Path, begins: int, seen: list[str]
+) -> None:
+    """Flat days, then a quarter of a degree more each day: 5 degrees a batch, noise being 2.
+
+    Against all days before, that is far over what the past explains; against the last ones it is
+    as in the days before (begun at 30), or not much more (at 40).
+    """
+
+    def spring(day: Floats) -> Floats:
+        return 0.25 * np.maximum(0, day - begins)
+
+    before = profile_of(tmp_path / "before", gliding(0, 60, spring))
+    columns, findings, _ = drift_of(gliding(60, 20, spring), before, tmp_path / "slow")
+    slow, warmth = [f for f in findings if f.column == "warmth"], columns["warmth"]
+    assert [f.level for f in slow] == seen
+    assert warmth.psi is not None
+    assert warmth.threshold is not None
+    assert warmth.psi > 1.4 * warmth.threshold
+    settings = SETTINGS.validation.drift
+    for found in slow:
+        far, sudden = ratios(found)
+        assert far > settings.block_factor > sudden > 1
+        assert warmth.psi > settings.block_psi
+    fault = gliding(60, 20, lambda day: spring(day) + 15)
+    _, findings, _ = drift_of(fault, before, tmp_path / "fault")
+    assert [f.level for f in findings if f.column == "warmth"] == ["block"]
+
+
+def test_old_values_under_new_dates_are_seen_for_the_last_days_were_elsewhere(
+    tmp_path: Path,
+) -> None:
+    """A year of 120 days, of which the whole past has every value: only the step is unlike it."""
+
+    def year(day: Floats) -> Floats:
+        return 20 * np.abs(day % 120 / 60 - 1)
+
+    before = profile_of(tmp_path / "before", gliding(0, 120, year))
+    replayed = gliding(120, 10, lambda day: year(day - 65))
+    _, findings, _ = drift_of(replayed, before, tmp_path / "now")
+    (found,) = [f for f in findings if f.column == "warmth"]
+    far, sudden = ratios(found)
+    assert far < 1 < SETTINGS.validation.drift.sudden_factor < sudden
+    assert found.level == "warn"
+
+
 def test_days_drawn_from_the_past_raise_no_alarm(before: Profile, tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     day = (PAST.when.dt.floor("D") - PAST.when.dt.floor("D").min()).dt.days
@@ -113,6 +179,17 @@ def test_a_shifted_number_comes_first_with_its_size(before: Profile, tmp_path: P
     assert sum(noise.bars.now) == pytest.approx(1)
     assert len(noise.bars.now) == len(noise.bars.before) == len(noise.bars.labels) == 21
     assert any("noise moved" in f.message for f in findings)
+
+
+def test_the_first_day_of_the_new_rows_is_said_and_a_stray_old_row_is_not_taken_for_it(
+    before: Profile, tmp_path: Path
+) -> None:
+    first = NEXT["when"].min()
+    _, _, drift = drift_of(NEXT, before, tmp_path / "now")
+    assert drift.since == f"{first:%Y-%m-%d}"
+    stray = NEXT.assign(when=NEXT["when"].where(NEXT.index != 7, first - pd.Timedelta(days=60)))
+    _, _, drift = drift_of(stray, before, tmp_path / "stray")
+    assert drift.since == f"{first:%Y-%m-%d}"
 
 
 def test_a_chi_square_test_tells_other_shares(before: Profile, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from profile_rows import make_rows, profile_of, settings_of, view_of
 from scipy.stats.contingency import association
 
+from components.validate_data.column_figures import column_figures
 from components.validate_data.profile import Profile
 from components.validate_data.take_profile import take_profile
 from training_core.errors import StoppedByGate
@@ -58,6 +59,13 @@ def test_categories_are_counted_exactly_and_related_to_the_label(
     assert len(many.cells.names) == 200
     assert many.totals.sum() == len(rows)
     assert many.totals[-2] == len(rows) - many.totals[:200].sum() > 0
+
+
+def test_the_middle_of_times_is_a_day(rows: pd.DataFrame, profile: Profile) -> None:
+    middle = pd.Timestamp(profile.columns["when"].typical, tz="UTC")
+    assert abs(middle - rows["when"].quantile(0.5)) < pd.Timedelta(days=2)
+    shown = {c.column: c for c in column_figures(profile)}["when"]
+    assert (shown.typical, shown.mean) == (f"{middle:%Y-%m-%d}", None)
 
 
 def test_cells_hold_the_values_between_their_edges(rows: pd.DataFrame, profile: Profile) -> None:

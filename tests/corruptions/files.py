@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.corruptions.clean_feed import table_of
-from tests.corruptions.kinds import OBJECT, SNAPSHOT, Check, Family
+from tests.corruptions.kinds import OBJECT, SNAPSHOT, Check, Family, finding
 from tests.corruptions.project import Feed
 
 files = Family("files")
@@ -24,6 +24,12 @@ _NO_PARQUET = "No Parquet, whatever its name says"
 @files.feed("blocked", SNAPSHOT, OBJECT, "0 bytes", why="An upload that began and never went on")
 def empty_file(feed: Feed) -> None:
     feed.place(OBJECT).touch()
+
+
+@files.feed("warned", finding("empty_object"), OBJECT, why="A whole file of no rows: a query "
+            "found nothing. What came before is good, but April never came")  # fmt: skip
+def file_without_rows(feed: Feed) -> None:
+    feed.write(feed.rows().iloc[:0])
 
 
 @files.feed("blocked", SNAPSHOT, OBJECT, why="Parquet keeps what it holds at its end: without it "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from tests.corruptions.clean_feed import Rows, clean_month
-from tests.corruptions.kinds import SNAPSHOT, Family, suite
+from tests.corruptions.kinds import SNAPSHOT, Family, finding, suite
 from tests.corruptions.project import MONTHS, NEW, Feed
 
 texts = Family("texts")
@@ -88,6 +88,12 @@ def cut_within_a_row(feed: Feed) -> None:
             "names into others")  # fmt: skip
 def other_encoding(feed: Feed) -> None:
     as_text(feed, lambda text: text.encode("latin-1"))
+
+
+@texts.feed("warned", finding("empty_object"), TEXT, why="The export of a query that found "
+            "nothing: its header is all there is")  # fmt: skip
+def header_alone(feed: Feed) -> None:
+    as_text(feed, lines(lambda all_lines: all_lines[:1]))
 
 
 @texts.feed("blocked", SNAPSHOT, TEXT, why="An empty text has no columns, not even wrong ones")

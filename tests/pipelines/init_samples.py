@@ -17,7 +17,6 @@ from pipelines.init.sample import find_source, open_sample
 from pipelines.init.start import Written, start
 
 NOW = datetime(2025, 3, 10, tzinfo=UTC)  # ten days after the newest order
-NULLS = ["", "NA"]
 
 
 def orders(rows: int = 3_000, *, days: int = 60, seed: int = 0) -> pd.DataFrame:
@@ -66,7 +65,7 @@ def write(folder: Path, frame: pd.DataFrame, *, files: int = 2) -> Path:
 @contextmanager
 def proposed(folder: Path, *, now: datetime = NOW, **given: Any) -> Iterator[Proposal]:
     """What is proposed for a folder; label `bought` unless another is given."""
-    with open_sample(find_source(str(folder)), null_values=NULLS) as sample:
+    with open_sample(find_source(str(folder))) as sample:
         yield propose(sample, Given(**{"label": "bought", **given}), now=now)
 
 

@@ -59,7 +59,7 @@ def test_an_object_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-200])
     with pytest.raises(StoppedByGate, match=r"part-1\.parquet") as caught, proposed(tmp_path):
         pass
-    assert "no readable .parquet file" in caught.value.what
+    assert "no readable Parquet file" in caught.value.what
     assert "/tmp" not in caught.value.what.replace(str(tmp_path), ""), "no file of our own"
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from init_samples import decided, orders, proposed, write
+from init_samples import decided, orders, proposed, write, written
 
+from components.common.cache import Cache
+from components.common.local import fetch_objects, refuse_mixed_schemas
+from components.common.project import open_project
+from components.common.sources import open_source
+from components.common.tables import add_view, columns_of, open_tables
+from components.snapshot_data.taking import take_snapshot
 from pipelines.init.sample import MOST_OBJECTS, choose, find_source
 
 
@@ -81,5 +88,56 @@ def test_a_column_that_one_object_lacks_is_said(tmp_path: Path) -> None:
     )
     with proposed(tmp_path) as found:
         assert found.sample.differences == [
-            "price is missing in 1 objects, for example part-9.parquet"
+            "part-9.parquet differs from the other objects: it lacks column 'price'"
         ]
+
+
+def coded() -> pd.DataFrame:
+    """Orders with codes that look like numbers, numbers that look like codes, and instants."""
+    rows = orders(1_000)
+    return rows.assign(
+        postcode=[f"{n % 40:05}" for n in range(len(rows))],  # 00007: no number
+        batch=[f"{10**19 + n % 30}" for n in range(len(rows))],  # no 64 bits hold it
+        pays=np.where(rows["price"] > 40, "Yes", "No"),  # no boolean
+        ordered_at=rows["ordered_at"].dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        updated_at=rows["updated_at"].dt.strftime("%d/%m/%Y"),  # no date that is read in one way
+    )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl", "jsonl.gz"])
+def test_the_types_that_the_suite_names_are_those_of_the_snapshot(
+    tmp_path: Path, suffix: str
+) -> None:
+    data, project = tmp_path / "data", tmp_path / "project"
+    data.mkdir()
+    for number, part in enumerate(np.array_split(np.arange(1_000), 2)):
+        rows, file = coded().iloc[part], data / f"{number}.{suffix}"
+        if suffix.startswith("jsonl"):
+            rows.to_json(file, orient="records", lines=True)
+        else:
+            rows.to_csv(file, index=False)
+    found = written(data, project).proposal.sample.types
+    snapshot = snapshot_types(project)
+    assert found == snapshot
+    suite = json.loads((project / "expectations.json").read_text())
+    named = {
+        e["kwargs"]["column"]: e["kwargs"]["type_list"]
+        for e in suite["expectations"]
+        if e["type"] == "expect_column_values_to_be_in_type_list"
+    }
+    assert {"ordered_at", "postcode", "pays", "price"} <= set(named)
+    assert [c for c, allowed in named.items() if snapshot[c] not in allowed] == []
+    assert [c for c in ("postcode", "batch", "pays", "updated_at") if found[c] != "VARCHAR"] == []
+
+
+def snapshot_types(project: Path) -> dict[str, str]:
+    """The columns of the snapshot that a run of a project takes, with their DuckDB types."""
+    opened = open_project(project)
+    settings, cache = opened.settings.data, Cache(project / "cache")
+    source = open_source(opened.data_source)
+    taken = take_snapshot(source, settings=settings, before=None, cache=cache)
+    objects = fetch_objects(taken.manifest, settings, cache)
+    refuse_mixed_schemas(objects)
+    with open_tables(settings, readable=[cache.folder], scratch=project / "scratch") as connection:
+        add_view(connection, "rows", objects)
+        return columns_of(connection, "rows")

@@ -7,6 +7,7 @@ from typing import Any
 
 from components.common import data_figures as d
 from components.common import figures as f
+from components.validate_data.not_run import CHANGE, TRUST
 
 MONTHS = (("01", 27004), ("02", 24951), ("03", 28834), ("04", 28330))
 ROWS = sum(rows for _, rows in MONTHS)
@@ -97,7 +98,13 @@ def validation(
             for reference in (CHAMPION, LAST)
         ],
         findings=[] if calm else findings(broken=broken, first=first),
+        not_run=unlooked(first=first, failed=failed),
     )
+
+
+def unlooked(*, first: bool, failed: bool) -> list[d.NotRun]:
+    found = [d.NotRun(checks=list(TRUST), why="refused")] * failed
+    return found + [d.NotRun(checks=list(CHANGE), why="no_reference")] * first
 
 
 def expectations(*, failed: bool, calm: bool) -> list[d.Expectation]:

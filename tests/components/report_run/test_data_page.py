@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from report_data_cases import DATA_CASES, refused_by_a_finding
+from report_data_cases import DATA_CASES, judged, refused_by_a_finding
 from report_outline import Outline, data_page_of, page_of
+from report_sample_data import validation
 from report_samples import stopped
 
+from components.common import data_figures as d
 from components.report_run.data_page import render_data
 
 PARTS = [
@@ -64,8 +66,36 @@ def test_what_was_not_judged_is_said_once_and_links_lead_to_what_is_there(case: 
 
 def test_a_first_run_has_nothing_to_compare_with_and_says_so() -> None:
     text = Outline(data_page_of("first")).text
-    assert "There is nothing to compare with yet" in text
+    assert "Nothing was compared: there is no champion’s data and no snapshot before" in text
+    assert "Not checked: drift, new category, label shift" in text
     assert "Furthest column nothing to compare" in text
+
+
+def test_checks_that_were_not_made_are_named_where_nothing_was_found() -> None:
+    run, records = judged(validation(failed=True, calm=True), why="1 expectation failed")
+    text = Outline(render_data(run=run, records=records)[0]).text
+    assert "The checks that were made found nothing." in text
+    assert (
+        "Not checked: missing column, constant column, leak, id feature, future rows, "
+        "near duplicates, label noise; the suite refused the rows, and what it says comes first."
+    ) in text
+    assert "Not checked" not in Outline(data_page_of("calm")).text
+
+
+def test_columns_that_are_measured_and_not_judged_are_not_called_steady() -> None:
+    figures = validation(calm=True)
+    figures.not_run = [d.NotRun(checks=["drift"], why="off")]
+    for column in figures.drift[0].columns:
+        column.level = "off"
+    figures.drift = figures.drift[:1]
+    run, records = judged(figures)
+    page, said = render_data(run=run, records=records)
+    text = Outline(page).text
+    assert "13 not judged, for drift is off." in text
+    assert "Not checked: drift; validation.levels turns this off." in text
+    assert "Not checked: drift" in said.reason
+    assert "steady" not in text
+    assert "not judged" in text
 
 
 def test_figures_that_were_not_taken_are_not_shown_as_zero() -> None:

@@ -18,6 +18,7 @@ from components.report_run.data_pictures import (
     TALL,
     column_card,
     drift_bars,
+    is_cut,
     most_frequent,
     spark,
     together,
@@ -40,6 +41,26 @@ def test_putting_bins_together_loses_no_row_and_leaves_few(shares: list[float], 
 def test_a_flat_histogram_stays_flat_when_bins_are_put_together() -> None:
     flat = Bars(labels=[f"{i} to {i + 1}" for i in range(48)], now=[1 / 48] * 48, before=[])
     assert set(together(flat, MOST_BINS).now) == {2 / 48}
+
+
+def test_nulls_are_no_end_of_a_histograms_numbers_and_not_drawn_where_there_are_none() -> None:
+    labels = [f"{i} to {i + 1}" for i in range(50)] + ["null"]
+    none = Bars(labels=labels, now=[0.02] * 50 + [0.0], before=[0.02] * 50 + [0.0004])
+    assert together(none, 10).labels[-1] == "45 to 50"
+    some = Bars(labels=labels, now=[0.01] * 50 + [0.5], before=none.before)
+    fewer = together(some, 10)
+    assert fewer.labels[-2:] == ["45 to 50", "null"]
+    assert (fewer.now[-1], fewer.before[-1]) == (0.5, 0.0004)
+    seen = validation().drift[0].columns[0].model_copy(update={"bars": some})
+    ticks = re.findall(r'class="tick"[^>]*>([^<]*)<', column_card(seen, "one"))
+    assert ticks[-2:] == ["0", "50, null"]
+
+
+def test_a_picture_whose_bars_are_cut_says_so() -> None:
+    drift = validation().drift[0]
+    assert not is_cut(drift)
+    drift.columns[2].threshold = 2.6
+    assert is_cut(drift)
 
 
 def test_rare_categories_are_counted_as_others_but_a_new_one_that_is_frequent_is_not() -> None:

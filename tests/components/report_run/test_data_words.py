@@ -83,8 +83,10 @@ def test_a_split_that_stopped_refuses_data_that_validation_let_pass() -> None:
 def test_what_came_counts_objects_rows_and_what_is_new() -> None:
     assert words.came(snapshot()) == (
         "109,119 rows in 4 objects (3.38 MB); 1 object is new since the snapshot before, with "
-        "28,330 rows."
+        "28,330 rows: flights-2013-04.parquet."
     )
+    many = snapshot().model_copy(update={"new_count": 900})
+    assert words.came(many).endswith(": among them flights-2013-04.parquet.")
     assert words.came(snapshot(first=True)).endswith("; all of them are new.")
     same = snapshot().model_copy(update={"new_count": 0, "new_rows": 0})
     assert words.came(same).endswith("; no object is new.")
@@ -119,6 +121,8 @@ def test_drift_names_the_columns_that_moved_and_since_when() -> None:
         "28,330 rows against 80,789 rows of the data of champion 3: 3 of 13 columns moved, 2 of "
         "them so far that it blocks: temperature, dew_point, carrier."
     )
+    champion.since = "2013-04-01"
+    assert words.drifted(champion).startswith("28,330 rows since 2013-04-01, against 80,789 rows")
     assert words.since(champion, last) == (
         "Moved since the last snapshot, of 2013-04-01: temperature, carrier; moved before that: "
         "dew_point."
@@ -162,13 +166,16 @@ def test_many_names_are_a_few_and_a_count() -> None:
 
 def test_a_columns_extent_is_in_its_own_terms() -> None:
     column = validation().columns[0]
-    assert (words.usual(column), words.extent(column)) == ("39.9", "10.9 to 100.0")
+    assert (words.usual(column), words.extent(column)) == ("39.9", "10.9 to 100")
     when = column.model_copy(
         update={"kind": "time", "low": "2013-01-01T00:00:00", "high": "2013-04-30T23:00:00"}
     )
     assert words.extent(when) == "2013-01-01 to 2013-04-30 23:00 UTC"
     assert words.extent(column.model_copy(update={"low": "", "high": ""})) == "–"
     assert words.extent(column.model_copy(update={"low": "7", "high": "7"})) == "7"
+    ends = {"low": "-3.672134361", "high": "1000000"}
+    assert words.extent(column.model_copy(update=ends)) == "−3.672 to 1,000,000"
+    assert words.extent(column.model_copy(update={"low": "1987", "high": "2013"})) == "1987 to 2013"
 
 
 def test_a_split_without_proof_says_so() -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from report_browser import Browser, chromium, missing
+from report_browser import Browser
 from report_outline import data_page_of, page_of
 from report_samples import CASES, REPLAY, finished
 
@@ -34,17 +32,6 @@ const seen = [...document.querySelectorAll('p, h1, h2, td, th, dd, small,' +
 return Math.min(...seen.map(e =>
   ratio(getComputedStyle(e)[e instanceof SVGElement ? 'fill' : 'color'])));
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    absent = missing()
-    if absent and os.environ.get("EVERTRAIN_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"EVERTRAIN_REQUIRE_BROWSER=1, but there is no {absent} in PATH")
-    if absent:
-        pytest.skip(f"no {absent} in PATH: the page was not tried in a browser")
-    with chromium(tmp_path_factory.mktemp("browser")) as started:
-        yield started
 
 
 @pytest.fixture(params=[*sorted(CASES), *(f"data of {name}" for name in DATA)])
