@@ -47,7 +47,7 @@ def choose_sizes(columns: list[Column], features: Features, *, rows: int) -> Siz
         batch_size=batch_size,
         epochs=epochs,
         data="disk" if rows * width * 8 > _MOST_IN_MEMORY else "memory",
-        noise=0.003 if rows > 50_000 else 0.01,
+        noise=0.006 if rows > 50_000 else 0.01,
         table=_table(columns, features, rows=rows),
         logistic=rows * width <= _MOST_LOGISTIC,
     )

@@ -170,3 +170,14 @@ def test_the_networks_loop_learns_more_than_the_prior_and_repeats_itself(
     prior = year.log_loss(year.fit_prior(train)(validation), validation["late"].to_numpy()).mean()
     assert losses[0] == pytest.approx(losses[1], abs=1e-4)
     assert losses[0] < prior - 0.01
+
+
+def test_the_noise_is_measured_on_parts_as_a_run_makes_them(rows: pd.DataFrame) -> None:
+    kept = rows["late"].notna() & ~(rows["wind_speed"] > 150)
+    months = kept & (rows["date"] < "2013-05-01")
+    train, validation, holdout = load("noise").divided(rows[months])
+    whole = [len({t.date() for t in part["time_hour"]}) for part in (validation, holdout)]
+    assert whole == [14, 14]
+    assert train["time_hour"].max() < validation["time_hour"].min()
+    assert validation["time_hour"].max() < holdout["time_hour"].min()
+    assert (len(train), len(validation), len(holdout)) == (80_949, 12_877, 11_950)  # of the demo
