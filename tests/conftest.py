@@ -17,6 +17,10 @@ import pytest
 if str(Path(__file__).parents[1]) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+# Before torch and OpenBLAS are imported: the threads of their pools wait busily, and two workers of
+# several threads each on two cores take four times the processor time for the same sums.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from tests.small_project.command import evertrain, make_project
 
 # Set by libraries while they are imported, and by pytest itself.
