@@ -24,7 +24,7 @@ import torch
 from torch.distributed import TCPStore
 
 HERE = Path(__file__).parent
-PATIENCE = 200.0  # seconds; as long as a rank may take
+PATIENCE = 100.0  # seconds; as long as a rank may take
 GRACE = 5.0  # seconds; as long as the others may take once one has failed
 WORKERS = ["ranks_worker", "checkpoint_ranks_worker", "update_worker"]
 
