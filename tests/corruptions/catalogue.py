@@ -25,8 +25,6 @@ FAMILIES: dict[str, Family] = {
 PAGE = Path(__file__).parents[2] / "docs" / "corruptions.md"
 _FRAME = Path(__file__).with_name("page.md")
 
-EVERY = 3  # which of them `make test` tries (a second each); `make prove-bad-data` tries all
-
 
 def of_families(*titles: str) -> list[Corruption]:
     """The corruptions of some families."""

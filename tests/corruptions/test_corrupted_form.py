@@ -7,25 +7,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.corruptions.benign import BENIGN, Benign, alarm
-from tests.corruptions.catalogue import EVERY, of_families
+from tests.corruptions.benign import Benign, alarm
+from tests.corruptions.choice import corruptions, harmless_changes
 from tests.corruptions.kinds import Corruption, fault, without_trained_checks
 from tests.corruptions.project import Feed
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(
-    "corruption",
-    of_families("Schema", "Files", "Text files")[::EVERY],
-    ids=lambda c: f"{c.family}-{c.name}",
-)
+@pytest.mark.parametrize("corruption", corruptions("Schema", "Files", "Text files"))
 def test_bad_form_is_handled_as_its_row_says(feed: Feed, corruption: Corruption) -> None:
     corruption.spoil(feed)
     assert fault(corruption, feed.run(without_trained_checks())) == ""
 
 
-@pytest.mark.parametrize("case", BENIGN[::EVERY], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", harmless_changes())
 def test_a_harmless_change_passes_with_every_row(feed: Feed, case: Benign) -> None:
     case.change(feed)
     assert alarm(case, feed, feed.run(without_trained_checks())) == ""

@@ -9,22 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.corruptions.benign import BENIGN
-from tests.corruptions.catalogue import (
-    CORRUPTIONS,
-    EVERY,
-    FAMILIES,
-    PAGE,
-    of_families,
-    page,
-)
+from tests.corruptions.catalogue import CORRUPTIONS, FAMILIES, PAGE, page
+from tests.corruptions.choice import corruptions
 from tests.corruptions.kinds import Corruption, fault, without_trained_checks
 from tests.corruptions.project import Feed, Template
 
 pytestmark = pytest.mark.slow
-CONTENT = of_families("Values", "Categories and codes", "Rows", "Labels")[::EVERY]
+CONTENT = ("Values", "Categories and codes", "Rows", "Labels")
 
 
-@pytest.mark.parametrize("corruption", CONTENT, ids=lambda c: f"{c.family}-{c.name}")
+@pytest.mark.parametrize("corruption", corruptions(*CONTENT))
 def test_bad_content_is_handled_as_its_row_says(feed: Feed, corruption: Corruption) -> None:
     corruption.spoil(feed)
     assert fault(corruption, feed.run(without_trained_checks(but=corruption.by.name))) == ""

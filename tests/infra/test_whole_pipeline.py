@@ -1,4 +1,7 @@
-"""The whole pipeline on real servers: data and store on S3, models in MLflow on PostgreSQL."""
+"""What `evertrain init` writes runs, and on real servers at once: a whole run takes a minute.
+
+Data and store on S3, models in MLflow on PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,25 @@ from loopback import BUCKET, S3Server
 from components.common.champion import PromotionLog
 from infra.registry import Registry
 from infra.s3 import S3Store
-from tests.small_project.command import evertrain, make_project
+from tests.small_project.command import evertrain
+from tests.small_project.make_data import write_months
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_naming_servers_is_the_only_change_on_the_way_out_of_the_embedded_default(
+def test_what_init_wrote_runs_to_its_end_and_naming_servers_is_all_that_these_take(
     s3_environment: S3Server, mlflow_server: str, tmp_path: Path
 ) -> None:
-    project = make_project(tmp_path / "project", 1, 2)
+    write_months(tmp_path / "data", 1, 2)
+    project = tmp_path / "project"
+    began = evertrain("init", tmp_path / "data", "--label", "bought", "--project", project)
+    assert began.code == 0, began.err
+    assert "row key" in began.out
+    assert f"evertrain run {project}" in began.out
+
     prefix = uuid.uuid4().hex
     data = S3Store(bucket=BUCKET, prefix=f"{prefix}/data")
-    for file in sorted((project / "data").glob("*.parquet")):
+    for file in sorted((tmp_path / "data").glob("*.parquet")):
         data.put_file(file.name, file)
         file.unlink()
     store = f"s3://{BUCKET}/{prefix}/store"
@@ -34,7 +44,8 @@ def test_naming_servers_is_the_only_change_on_the_way_out_of_the_embedded_defaul
     ended = evertrain(*words, more=servers)
     assert ended.code == 0, ended.err
     record = ended.json
-    assert (record["status"], record["champion_after"]) == ("finished", "1")
+    assert (record["status"], record["verdict"]) == ("finished", "promote")
+    assert record["champion_after"] == "1"
 
     log = PromotionLog(S3Store(bucket=BUCKET, prefix=f"{prefix}/store"))
     assert [entry.version for entry in log.entries()] == ["1"]

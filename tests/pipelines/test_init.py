@@ -1,4 +1,4 @@
-"""The project that `evertrain init` writes runs."""
+"""What `evertrain init` writes; that it runs to its end says tests/infra/test_whole_pipeline.py."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from init_samples import orders, write, written
 from components.common.project import open_project
 from pipelines.init.writing import FILES, literal, scalar
 from tests.small_project.command import REPOSITORY, environment, evertrain
-from tests.small_project.make_data import write_months
 from training_core import TabularPreprocessor
 from training_core.package import write_package
 
@@ -280,16 +279,3 @@ def test_force_writes_the_same_project_again(tmp_path: Path) -> None:
     assert evertrain(*words).code == 2
     assert evertrain(*words, "--force").json == first.json
     assert {name: (project / name).read_bytes() for name in FILES} == before
-
-
-@pytest.mark.slow
-def test_the_written_project_runs_to_its_end(tmp_path: Path) -> None:
-    write_months(tmp_path / "data", 1, 2)
-    project = tmp_path / "project"
-    began = evertrain("init", tmp_path / "data", "--label", "bought", "--project", project)
-    assert began.code == 0, began.err
-    assert "row key" in began.out
-    assert f"evertrain run {project}" in began.out
-    ended = evertrain("run", project, "--json")
-    assert ended.code == 0, ended.err + ended.out
-    assert ended.json["verdict"] == "promote"

@@ -1,8 +1,5 @@
-"""What each process of test_checkpoint_ranks.py does under torchrun.
+"""What each process of test_checkpoint_ranks.py does: one job after another.
 
-    checkpoint_ranks_worker.py FOLDER VERB STRATEGY [FOLDER VERB STRATEGY …]
-
-One job after another, for starting the processes takes longer than any of them.
 `save` trains five steps with checkpoints after the third and the fifth; `load` resumes and writes
 down the whole state; `fail` has rank 1 fail in different ways; `discard` has each fail to list.
 """
@@ -10,12 +7,11 @@ down the whole state; `fail` has rank 1 fail in different ways; `discard` has ea
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from checkpoint_samples import CPU, NOTHING, Training, steps_of
+from checkpoint_samples import CPU, Training, steps_of
 
 from infra.errors import OutsideError
 from infra.folder import FolderStore
@@ -25,6 +21,8 @@ from training_core.errors import TrainingFailed
 from training_core.parallel.ddp import DataParallel
 from training_core.parallel.fsdp import ShardedDataParallel
 from training_core.parallel.group import ProcessGroup
+
+Job = tuple[Path, str, str]  # folder, verb, strategy
 
 
 def strategy_of(name: str) -> ProcessGroup:
@@ -135,14 +133,9 @@ def discard(folder: Path, strategy: ProcessGroup) -> None:
         (folder / "discarded.json").write_text(json.dumps(said))
 
 
-def main(words: list[str]) -> None:
-    assert NOTHING["own"] == {}
+def do(jobs: list[Job]) -> None:
     verbs = {"save": save, "load": load, "fail": fail, "discard": discard}
-    for folder, verb, name in zip(words[::3], words[1::3], words[2::3], strict=True):
+    for folder, verb, name in jobs:
         strategy = strategy_of(name)
-        verbs[verb](Path(folder), strategy)
+        verbs[verb](folder, strategy)
     strategy.close()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,8 +1,7 @@
-"""What each process of the tests with several ranks does; rank 0 writes down what came out."""
+"""What each process of the tests with several ranks does, scenario by scenario (ranks.py)."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from ranks_models import Averaging, Backwards, Blocks, blocks
 from torch import Tensor
 from torch.distributed.tensor import DTensor
-from training_samples import CPU, Certain, Network, Sales, examples_of, settings, trainer
+from training_samples import CPU, Certain, Sales, examples_of, settings, trainer
 
 from infra.folder import FolderStore
 from training_core.checkpoints.catalogue import Checkpoints
@@ -258,22 +257,3 @@ def hybrid(folder: Path) -> dict[str, Any]:
     run = trainer(model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes)
     run.fit()
     return {"hybrid": said(run), **topology(folder)}
-
-
-def main(scenario: str, folder: Path) -> None:
-    assert Network  # the same samples as in the tests of one process
-    scenarios = {
-        "agreement": agreement,
-        "faults": faults,
-        "going_on": going_on,
-        "topology": topology,
-        "hybrid": hybrid,
-    }
-    found = scenarios[scenario](folder)
-    if torch.distributed.get_rank() == 0:
-        torch.save(found, folder / f"{scenario}.pt")
-    torch.distributed.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,47 +1,21 @@
-"""What some real processes under torchrun (gloo) save, others load: bit for bit, moments too."""
+"""What some real processes (gloo) save, others load: bit for bit, moments too."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from checkpoint_ranks_worker import do
 from checkpoint_samples import Training, same, shard_of, steps_of
+from ranks import start_ranks
 
 from infra.folder import FolderStore
 from training_core.checkpoints.catalogue import Checkpoints
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
-HERE = Path(__file__).parent
-
-
-Job = tuple[Path, str, str]  # folder, verb, strategy
-
-
-def torchrun(*jobs: Job, ranks: int) -> None:
-    """Do jobs one after another in the same processes."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--local-addr=127.0.0.1", f"--nproc-per-node={ranks}"]
-    environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
-    environment |= {"PYTHONPATH": f"{HERE.parents[1]}:{HERE}", "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(
-        [
-            *command,
-            str(HERE / "checkpoint_ranks_worker.py"),
-            *(str(w) for job in jobs for w in job),
-        ],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=200,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-4000:]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +24,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     names = ("ddp", "fsdp", "fail", "discard")
     found = {name: tmp_path_factory.mktemp(name) for name in names}
     saves = [(found[name], "save", name) for name in ("ddp", "fsdp")]
-    torchrun(*saves, *((found[name], name, "ddp") for name in ("fail", "discard")), ranks=2)
+    start_ranks(2, do, [*saves, *((found[name], name, "ddp") for name in ("fail", "discard"))])
     return found
 
 
@@ -78,7 +52,7 @@ def loaded(
     shard.write_bytes(shard.read_bytes()[:-1])
     for ranks in (2, 4):
         jobs = [(found[load], "load", load[1]) for load in found if load[2] == ranks]
-        torchrun(*jobs, ranks=ranks)
+        start_ranks(ranks, do, jobs)
     return found
 
 

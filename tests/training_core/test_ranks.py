@@ -1,4 +1,4 @@
-"""Two real processes (torchrun, gloo): evaluation, stops, damage, overflow."""
+"""Two real processes (gloo): evaluation, stops, damage, overflow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 from ranks import run_ranks
 from ranks_models import blocks
-from ranks_worker import COUNT, NORMS
+from ranks_worker import COUNT, NORMS, faults, going_on
 from training_samples import Sales, largest_difference, trainer
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(folder: Path) -> dict[str, Any]:
-    return run_ranks(2, "faults", folder)
+    return run_ranks(2, faults, folder)
 
 
 def test_the_ranks_share_the_evaluation_and_count_each_row_once(found: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ def test_all_ranks_stop_when_one_is_asked_to_and_go_on_to_the_very_same_weights(
 def test_four_ranks_go_on_to_the_very_same_weights_though_ddp_lays_out_its_buckets_anew(
     tmp_path: Path,
 ) -> None:
-    found = run_ranks(4, "going_on", tmp_path)
+    found = run_ranks(4, going_on, tmp_path)
     assert 0 < found["stopped"]["steps"] == found["resumed"]["resumed_from"] < 12
     weights = found["undisturbed"]["weights"], found["resumed"]["weights"]
     assert largest_difference(*weights) == 0.0

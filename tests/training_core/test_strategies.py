@@ -1,4 +1,4 @@
-"""Several real processes (torchrun, gloo) against one: replicated, sharded, reproducible."""
+"""Several real processes (gloo) against one: replicated, sharded, reproducible."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ranks_worker
 from ranks import run_ranks
 from ranks_models import blocks
 from ranks_worker import COUNT, TOPOLOGY, strategy_of, topology_trainer, whole
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def agreement(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run_ranks(2, "agreement", tmp_path_factory.mktemp("agreement"))
+    return run_ranks(2, ranks_worker.agreement, tmp_path_factory.mktemp("agreement"))
 
 
 @pytest.mark.parametrize("accumulation", [1, 3])
@@ -80,8 +81,8 @@ def elastic(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     first = topology_trainer(folder / "elastic", strategy_of(**TOPOLOGY))
     first.should_stop = lambda: first.outcome.steps >= 2
     first.fit()
-    two = run_ranks(2, "topology", folder)
-    four = run_ranks(4, "hybrid", folder)
+    two = run_ranks(2, ranks_worker.topology, folder)
+    four = run_ranks(4, ranks_worker.hybrid, folder)
     last = topology_trainer(folder / "elastic", strategy_of(**TOPOLOGY))
     last.fit()
     alone = topology_trainer(None, strategy_of(**TOPOLOGY))

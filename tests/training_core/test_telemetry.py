@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
+from ranks import start_ranks
 from torch import Tensor, nn
 from training_samples import trainer
 
@@ -125,10 +125,10 @@ class _WaitingGradient(torch.autograd.Function):
         return gradients[0], None
 
 
-def _rank(rank: int, place: Path) -> None:
+def _late_gradients(place: Path) -> None:
     """Rank 1 computes its gradients 0.2 s after those of rank 0 are ready to be exchanged."""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{place}/meet", rank=rank, world_size=2)
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
     model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1))
     ready = place / "ready"
 
@@ -158,7 +158,7 @@ def _rank(rank: int, place: Path) -> None:
 
 
 def test_waiting_for_another_ranks_gradients_is_communication(tmp_path: Path) -> None:
-    mp.start_processes(_rank, args=(tmp_path,), nprocs=2, start_method="spawn")
+    start_ranks(2, _late_gradients, tmp_path)
     early, late = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert early["seconds_communication"] > 0.1
     assert late["seconds_backward"] >= 0.2

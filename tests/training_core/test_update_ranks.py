@@ -1,4 +1,4 @@
-"""The update on two real processes (torchrun, gloo), replicated and sharded, against one."""
+"""The update on two real processes (gloo), replicated and sharded, against one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from ranks import run_ranks
-from update_worker import CPU, NAMES, train
+from update_worker import CPU, NAMES, train, update
 
 from training_core.parallel.single import SingleProcess
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run_ranks(2, "update", tmp_path_factory.mktemp("update"), worker="update_worker.py")
+    return run_ranks(2, update, tmp_path_factory.mktemp("update"))
 
 
 def alike(name: str, kind: str, both: dict[str, Any], alone: dict[str, Any]) -> None:
