@@ -20,6 +20,7 @@ from tests.small_project.make_data import write_months
 
 
 @pytest.mark.slow
+@pytest.mark.smoke  # test_run.py has whole runs without servers
 @pytest.mark.timeout(400)
 def test_what_init_wrote_runs_to_its_end_and_naming_servers_is_all_that_these_take(
     s3_environment: S3Server, mlflow_server: str, tmp_path: Path
