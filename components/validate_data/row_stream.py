@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import pyarrow as pa
@@ -48,15 +49,15 @@ def stream(
     hashed: Set[str],
     label: str | None,
     clusters: Clusters,
-) -> pa.RecordBatchReader:
-    """Read all rows.
+) -> Iterator[pa.RecordBatch]:
+    """Read all rows, the next batch while one is counted.
 
     Args:
         types: Of the columns to read.
         hashed: Those whose hash is wanted, too.
         label: The label's column, if there is one; above one half counts as 1.
 
-    Returns:
+    Yields:
         Batches of `day` (int32, as `clusters.expression` has it), `label` (int32: 0 none, 1 no,
         2 yes), `v<i>` for each column in the order of `types`, and `h<i>` where it is hashed.
     """
@@ -71,7 +72,12 @@ def stream(
         if name in hashed:
             wanted.append(f"hash({quoted(name)}) AS h{number}")
     query = f"SELECT {', '.join(wanted)} FROM {quoted(view)}"
-    return connection.execute(query).to_arrow_reader(_BATCH)
+    reader = connection.execute(query).to_arrow_reader(_BATCH)
+    with ThreadPoolExecutor(1) as reading:
+        coming = reading.submit(next, reader, None)
+        while (batch := coming.result()) is not None:
+            coming = reading.submit(next, reader, None)
+            yield batch
 
 
 def sample(
