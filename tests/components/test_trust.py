@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from trust_samples import FEATURES, only, rows, trust
 
+from components.validate_data import drawn, near_duplicates
+
 
 @pytest.mark.parametrize("value", [None, np.nan])
 def test_a_column_without_any_value_blocks_if_it_is_a_feature(
@@ -132,6 +134,21 @@ def test_rows_sent_again_under_new_keys_are_counted_with_their_contradictions(
     assert found.measured == 120 / 6_060
     assert "120 of 6060 rows" in found.message
     assert "20 of them have a twin with the other label" in found.message
+
+
+@pytest.mark.parametrize(("twins", "each"), [(60, 2), (1, 120), (6, 20)])
+def test_of_many_rows_a_part_says_whether_to_count_twins(
+    twins: int, each: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are counted exactly, be they pairs or one multitude; without them nothing is said."""
+    monkeypatch.setattr(near_duplicates, "_AT_ONCE", 400)
+    monkeypatch.setattr(drawn, "SAMPLE", 3_000)
+    data = rows()
+    again = pd.concat([data.head(twins)] * (each - 1))
+    again["id"] = np.arange(len(again)) + 1_000_000
+    found = only(trust(pd.concat([data, again]), tmp_path))
+    assert f"{twins * each} of {6_000 + len(again)} rows" in found.message
+    assert trust(data, tmp_path) == []
 
 
 def test_rows_of_a_few_coarse_columns_meet_by_chance(tmp_path: Path) -> None:
