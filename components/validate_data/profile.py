@@ -87,7 +87,8 @@ class ColumnProfile:
         label_correlation: Pearson for numbers and times, Cramér's V for the rest.
         quantiles: Of numbers at 1, 5, 25, 50, 75, 95 and 99 %, to the width of a cell.
         beyond: Rows below and above what the profile whose cells are used has seen.
-        unseen: Values that those cells do not name, the most frequent ones, with their rows.
+        unseen: Values that the profile whose cells are used did not have, the most frequent ones,
+            with their rows; empty where it had more values than it names.
         cells: Where values are counted.
         seen: int64 [2, names]: the first and the last cluster that has each name.
         totals: int64 [cells].

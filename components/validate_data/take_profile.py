@@ -244,7 +244,8 @@ def _finish(
         named = [n for n, rows in zip(cells.names, totals, strict=False) if rows]
         if named:
             low, high = min(named), max(named)
-        if known is not None and totals[-2]:
+        # where the reference had values without a name, too, none can be known to be new
+        if known is not None and totals[-2] and not known.totals[-2]:
             unseen = unnamed(
                 connection, view, name=column.name, type_=column.type, names=cells.names,
                 most=_NAMED,

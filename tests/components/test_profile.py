@@ -131,6 +131,16 @@ def test_another_profiles_cells_make_them_comparable(profile: Profile, tmp_path:
     assert found.columns["kind"].totals[-2] == 250
 
 
+def test_values_are_new_only_where_all_old_ones_are_known(
+    rows: pd.DataFrame, profile: Profile, tmp_path: Path
+) -> None:
+    now = rows.assign(many="name 1501", kind=rows.kind.replace("dates", "eggs"))
+    found = profile_of(tmp_path, now, edges=profile)
+    assert list(found.columns["kind"].unseen) == ["eggs"]
+    assert profile.columns["many"].totals[-2] > 0, "it has more values than are named"
+    assert found.columns["many"].unseen == {}
+
+
 def test_infinities_and_empty_columns_are_survived(tmp_path: Path) -> None:
     rows = make_rows(0, 5)
     rows.loc[0, "number"] = np.inf
