@@ -34,14 +34,18 @@ def last_line(name: str, figures: Mapping[str, Sequence[float]]) -> str:
         name: Of the benchmark.
         figures: One value a round, by name.
     """
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT, check=False
-    ).stdout.strip()
     return json.dumps(
         {
             "name": name,
             "figures": {n: rounded(statistics.median(v)) for n, v in figures.items()},
             "spread": {n: [rounded(min(v)), rounded(max(v))] for n, v in figures.items()},
-            "commit": commit,
+            "commit": commit(),
         }
     )
+
+
+def commit() -> str:
+    """Return the hash of what is checked out; empty outside a clone."""
+    return subprocess.run(
+        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT, check=False
+    ).stdout.strip()

@@ -15,8 +15,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -30,7 +28,7 @@ from tests.corruptions.catalogue import CORRUPTIONS
 from tests.corruptions.clean_feed import LABEL_DELAY, Rows
 from tests.corruptions.kinds import Corruption, Records, fault
 from tests.corruptions.project import Feed, Template
-from tests.small_project.command import REPOSITORY
+from tests.proofs.reporting import tell
 
 RESAMPLES = 200
 
@@ -134,12 +132,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="bad-data-") as folder:
         feeds = arguments.count or arguments.number
         figures = prove(feeds, Path(folder), resamples=arguments.resamples)
-    commit = subprocess.run(
-        ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"],
-        capture_output=True, text=True, check=False,
-    ).stdout.strip()  # fmt: skip
-    said = {"name": "bad_data", "figures": figures, "spread": {}, "commit": commit}
-    print(json.dumps(said), flush=True)
+    tell("bad_data", figures)
     clean = figures["false_alarms"] <= figures["clean"] / 100
     return 0 if clean and figures["handled"] == figures["kinds"] else 1
 

@@ -14,9 +14,7 @@ newest whole checkpoint had been.
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from infra.folder import FolderStore
-from tests.small_project.command import REPOSITORY
+from tests.proofs.reporting import tell
 from training_core.checkpoints.catalogue import Checkpoints
 from training_core.checkpoints.saver import Saver
 from training_core.checkpoints.settings import CheckpointSettings
@@ -141,12 +139,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="checkpoints-") as folder:
         figures = prove(arguments.count or arguments.number, Path(folder))
-    commit = subprocess.run(
-        ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"],
-        capture_output=True, text=True, check=False,
-    ).stdout.strip()  # fmt: skip
-    said = {"name": "checkpoints", "figures": figures, "spread": {}, "commit": commit}
-    print(json.dumps(said), flush=True)
+    tell("checkpoints", figures)
     return 0 if len(set(figures.values())) == 1 else 1
 
 

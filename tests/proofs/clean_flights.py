@@ -16,9 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -31,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.examples.flights_example import EXAMPLE, prepare
-from tests.small_project.command import REPOSITORY
+from tests.proofs.reporting import tell
 from tests.small_project.data_steps import run_data_steps
 
 MONTHS = range(2, 13)
@@ -137,12 +135,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="clean-flights-") as folder:
         figures = prove(arguments.count or arguments.number, Path(folder))
-    commit = subprocess.run(
-        ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"],
-        capture_output=True, text=True, check=False,
-    ).stdout.strip()  # fmt: skip
-    said = {"name": "clean_flights", "figures": figures, "spread": {}, "commit": commit}
-    print(json.dumps(said), flush=True)
+    tell("clean_flights", figures)
     return int(figures["months_stopped"] > 0 or figures["drawn_stopped"] > figures["drawn"] / 100)
 
 

@@ -20,7 +20,6 @@ import json
 import multiprocessing
 import random
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,12 +29,12 @@ from itertools import cycle, repeat
 from pathlib import Path
 from typing import Any
 
+from tests.proofs.reporting import tell
 from tests.proofs.storm import EPOCHS, SAMPLES, Attempt, run, steps_seen
 
 _KILLS_A_RUN = 10
 _PATIENCE = 120.0  # seconds that an undisturbed attempt may take
 _GRACE = 10.0  # seconds for those that a kill has spared; like torchrun, but that gives them 30
-_REPOSITORY = Path(__file__).parents[2]
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.proofs.storm"])  # torch is imported once, not by each rank
 
@@ -209,12 +208,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kills-", ignore_cleanup_errors=True) as folder:
         figures = prove(arguments.number, Path(folder))
-    commit = subprocess.run(
-        ["git", "-C", str(_REPOSITORY), "rev-parse", "HEAD"],
-        capture_output=True, text=True, check=False,
-    ).stdout.strip()  # fmt: skip
-    said = {"name": "kills", "figures": figures, "spread": {}, "commit": commit}
-    print(json.dumps(said), flush=True)
+    tell("kills", figures)
     return 0 if holds(figures) else 1
 
 

@@ -12,7 +12,6 @@ log or with two, versions that cannot be used, a log with a hole, aliases that s
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import signal
 import subprocess
@@ -28,8 +27,8 @@ from components.common.project import open_project
 from components.common.records import STEPS
 from infra.errors import OutsideError
 from infra.registry import Registry
+from tests.proofs.reporting import tell
 from tests.small_project.command import (
-    REPOSITORY,
     Ended,
     command,
     environment,
@@ -141,12 +140,7 @@ def main() -> int:
     count = arguments.count or arguments.number
     with tempfile.TemporaryDirectory(prefix="steps-", ignore_cleanup_errors=True) as folder:
         figures = prove(count, Path(folder, "project"))
-    commit = subprocess.run(
-        ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"],
-        capture_output=True, text=True, check=False,
-    ).stdout.strip()  # fmt: skip
-    said = {"name": "steps", "figures": figures, "spread": {}, "commit": commit}
-    print(json.dumps(said), flush=True)
+    tell("steps", figures)
     return 0 if figures["finished"] == figures["runs"] and not figures["half_made"] else 1
 
 
