@@ -5,7 +5,8 @@
 
 First each month from February to December arrives as it was, after all before it, with every check
 on. Then months are drawn: the days of a month, with replacement, laid on its calendar, after the
-months before it; without the checks that train models, which warn and cannot stop a run. The last
+months before it, less the 32 rows of 12 February whose wind of 1,048 mph the row rule puts aside
+(that day drawn twice would rightly be over the budget); without the checks that train models, which warn and cannot stop a run. The last
 line of stdout is one JSON object: `months` and how many of them were `months_stopped`, `drawn` and
 `drawn_stopped`, and how many drew a warning (`months_warned`, `drawn_warned`). What was found is
 told on stderr.
@@ -90,7 +91,7 @@ def prove(drawn: int, folder: Path, *, months: Sequence[int] = MONTHS) -> dict[s
             range(DRAWN_FROM.index(month), drawn, len(DRAWN_FROM)) if month in DRAWN_FROM else ()
         ):
             random = np.random.default_rng([month, number])
-            said = project.arrive(month, draw(own, random), UNTRAINED)
+            said = project.arrive(month, draw(own[~(own["wind_speed"] > 150)], random), UNTRAINED)
             found.append(_told("drawn", month, said))
         found.append(_told("months", month, project.settle(month, own)))
     figures: dict[str, int] = {}
