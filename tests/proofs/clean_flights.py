@@ -6,10 +6,10 @@
 First each month from February to December arrives as it was, after all before it, with every check
 on. Then months are drawn: the days of a month, with replacement, laid on its calendar, after the
 months before it, less the 32 rows of 12 February whose wind of 1,048 mph the row rule puts aside
-(that day drawn twice would rightly be over the budget); without the checks that train models, which warn and cannot stop a run. The last
-line of stdout is one JSON object: `months` and how many of them were `months_stopped`, `drawn` and
-`drawn_stopped`, and how many drew a warning (`months_warned`, `drawn_warned`). What was found is
-told on stderr.
+(that day drawn twice would rightly be over the budget). Drawn months go without the checks that
+train models, which warn and cannot stop a run. The last line of stdout is one JSON object:
+`months` and how many of them were `months_stopped`, `drawn` and `drawn_stopped`, and how many drew
+a warning (`months_warned`, `drawn_warned`). What was found is told on stderr.
 """
 
 from __future__ import annotations
