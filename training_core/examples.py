@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
-from training_core.task import Preprocessor, Task
+from training_core.task import Kind, Preprocessor, Task
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Examples:
 
     Attributes:
         arrays: Inputs by name, first dimension N.
-        target: float32 [N], no NaN.
+        target: First dimension N, as the kind of task has it; no NaN.
         units: float32 [N], how many units, such as tokens, each example's summed loss covers;
             None: one each.
     """
@@ -36,11 +38,12 @@ class Examples:
             ValueError: A row has no label.
         """
         target = task.target(frame)
-        if np.isnan(target).any():
-            raise ValueError(f"{int(np.isnan(target).sum())} rows have no label")
+        without = without_label(target, kind=task.kind)
+        if without.any():
+            raise ValueError(f"{int(without.sum())} rows have no label")
         arrays = {name: torch.from_numpy(a) for name, a in preprocessor.transform(frame).items()}
-        # a copy: pandas lends its memory read-only
-        return cls(arrays, torch.from_numpy(target.copy()))
+        labels = torch.from_numpy(target.copy())  # a copy: pandas lends its memory read-only
+        return cls(arrays, labels, task.units(labels))
 
     def __len__(self) -> int:
         return len(self.target)
@@ -71,3 +74,10 @@ class Examples:
         arrays = {name: change(array) for name, array in self.arrays.items()}
         units = None if self.units is None else change(self.units)
         return Examples(arrays, change(self.target), units)
+
+
+def without_label(target: npt.NDArray[Any], *, kind: Kind) -> npt.NDArray[np.bool_]:
+    """Say of each row whether it has no label, bool [N]."""
+    wrong = target == -1 if kind == "multiclass" else np.isnan(target)
+    missing: npt.NDArray[np.bool_] = wrong.reshape(len(target), -1).any(axis=1)
+    return missing

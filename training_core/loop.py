@@ -3,11 +3,11 @@
     outcome = Trainer(task=..., model=..., train=..., validation=..., settings=...,
                       strategy=..., checkpoints=...).fit()
 
-A step: forward and backward of each microbatch, its summed loss divided by the units of the whole
-step, so that accumulation, uneven ranks and a short last batch give the gradient of one big batch;
-then one update, which clips, and skips on the device what is not finite. What is due next (a log
-line, an evaluation, a checkpoint, a question whether to stop) is known ahead, so between two such
-steps nothing waits for the device and nothing is communicated but gradients.
+A step: augmentation, forward and backward of each microbatch, its summed loss divided by the
+units of the whole step, so that accumulation, uneven ranks and a short last batch give the gradient
+of one big batch; then one update, which clips, and skips on the device what is not finite. What is
+due next is known ahead, so in between nothing waits for the device and only gradients are
+communicated.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from training_core.augmentation import augmentation_of
 from training_core.backward import backward
 from training_core.checkpoints.catalogue import Checkpoints
 from training_core.determinism import reproducible_kernels, seed_everything
@@ -79,6 +80,7 @@ class Trainer:
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.task, self.settings, self.strategy = task, settings, strategy
+        self.augment = augmentation_of(task, seed=settings.seed)
         self.on_point, self.on_evaluation, self.on_rollback = on_point, on_evaluation, on_rollback
         self.should_stop = should_stop
         self.checkpoints = checkpoints
@@ -137,8 +139,8 @@ class Trainer:
             while not self.outcome.stop_reason:
                 self._train()
             self.state.finish()
-        seconds = time.monotonic() - began
         if self.outcome.samples > at_start:
+            seconds = time.monotonic() - began
             self.outcome.samples_per_second = (self.outcome.samples - at_start) / seconds
         return self.outcome
 
@@ -155,11 +157,9 @@ class Trainer:
         try:
             going_on = True
             while going_on:
-                step = self.outcome.steps
-                if step + 1 == self._next_log:
+                if (step := self.outcome.steps) + 1 == self._next_log:
                     meter.begin()
-                batch = next(batches, None)
-                if batch is None:
+                if (batch := next(batches, None)) is None:
                     raise TrainingFailed(f"the feed ended at sample {self.outcome.samples}")
                 rate = self.schedule.at(step).scaled(self.divergence.lr_scale)
                 self.update.set_rate(rate)
@@ -187,7 +187,9 @@ class Trainer:
             with self.strategy.microbatch(
                 self.model, samples=batch.samples_after, index=index, last=last
             ):
-                examples = microbatch.examples.to(self.strategy.device, non_blocking=True)
+                where = {"sample": batch.samples_after, "part": self.sharing.mine[index]}
+                augmented = self.augment(microbatch.examples, **where)
+                examples = augmented.to(self.strategy.device, non_blocking=True)
                 if filler:  # takes part in what ranks do together, and leaves no statistics
                     self.model.eval()
                 with self.precision.autocast():
@@ -293,6 +295,6 @@ class Trainer:
             self.task, self.module, self.validation, strategy=strategy, autocast=autocast
         )
         self.outcome.evaluations.append((self.outcome.steps, metrics))
-        if self.strategy.rank == 0:
+        if strategy.rank == 0:
             self.on_evaluation(self.outcome.steps, metrics)
         return metrics

@@ -67,6 +67,11 @@ class TrainingSettings(Settings):
         0, ge=0, description="Rows of a fixed sample to evaluate on; 0: all of validation."
     )
     log_every: int = Field(20, ge=1, description="Steps between log lines and metrics.")
+    bias_from_prior: bool = Field(
+        False,
+        description="Set the output layer's bias so that the untrained network predicts what the "
+        "labels are on average: spares the first steps of a rare class.",
+    )
     max_skipped: int = Field(
         20, ge=0, description="Non-finite steps that may be skipped before recovery begins."
     )
@@ -112,11 +117,22 @@ class TrainingSettings(Settings):
 class CheckSettings(Settings):
     """Sanity checks of the training code, run before the long training."""
 
-    rows: int = Field(20_000, ge=256, description="Rows of the train split that checks may use.")
+    rows: int = Field(20_000, ge=256, description="Rows of each split that checks may use.")
+    seconds: float = Field(
+        90.0, gt=0, description="Checks that train are skipped, and say so, after as long."
+    )
+    levels: dict[str, Literal["fail", "warn", "off"]] = Field(
+        default_factory=dict,
+        description="What a failed check does, by its name: stop the run (fail, as usual), warn, "
+        "or off: it is not made.",
+    )
     init_tolerance: float = Field(
         0.25, gt=0, description="Loss at initialisation: allowed share above the expected loss."
     )
     overfit_rows: int = Field(32, ge=2, description="Size of the one batch to overfit.")
     overfit_steps: int = Field(400, ge=10, description="Steps allowed for overfitting it.")
     overfit_loss: float = Field(0.05, gt=0, description="Loss that counts as overfitted.")
-    input_steps: int = Field(300, ge=10, description="Steps of the two runs compared for learning.")
+    input_steps: int = Field(300, ge=10, description="Steps of each short training.")
+    hours: float = Field(
+        0.0, ge=0, description="Warn where the planned training would take longer; 0: no limit."
+    )

@@ -1,12 +1,19 @@
-"""Run the sanity checks on a sample of the train split."""
+"""Make the sanity checks on a sample of the train and the validation split."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json
 from components.common.figures import Check, CheckFigures
-from components.common.records import step
+from components.common.records import step, threads_of
 from components.common.rows import read_part
 from training_core.errors import StoppedByGate
+
+if TYPE_CHECKING:
+    from training_core.checks.contract import Curve, Finding
 
 _POINTS = 120  # of a curve that are kept
 
@@ -23,48 +30,62 @@ def run(
     with step(
         "check_training", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
-        from training_core.examples import Examples
-        from training_core.sanity import (
-            learns_from_inputs,
-            loss_at_initialisation,
-            overfit_one_batch,
+        import torch
+
+        from training_core.checks.runner import run_checks
+        from training_core.checks.subject import Subject
+
+        settings, manifest = context.project.settings, read_json(splits)
+        torch.set_num_threads(threads_of(settings.training))
+        train, validation = (
+            rows.sample(min(len(rows), settings.checks.rows), random_state=0)
+            for rows in (read_part(context, manifest, part) for part in ("train", "validation"))
         )
-
-        settings = context.project.settings
-        task = context.project.task()
-        rows = read_part(context, read_json(splits), "train")
-        sample = rows.sample(min(len(rows), settings.checks.rows), random_state=0)
-        preprocessor = task.preprocessor().fit(sample)
-        examples = Examples.from_frame(task, preprocessor, sample)
-
-        def build():  # type: ignore[no-untyped-def]
-            return task.build_model(preprocessor)
-
-        findings = [
-            loss_at_initialisation(task, build, examples, settings.checks),
-            overfit_one_batch(task, build, examples, settings.checks, settings.training),
-            learns_from_inputs(task, build, examples, settings.checks, settings.training),
-        ]
-        curves = {name: curve for f in findings for name, curve in f.curves.items()}
-        context.say(
-            CheckFigures(
-                checks=[
-                    Check(
-                        name=f.name,
-                        verdict=f.verdict,
-                        measured=f.measured,
-                        limit=f.limit,
-                        message=f.message,
-                    )
-                    for f in findings
-                ],
-                curves={n: c[:: max(1, len(c) // _POINTS)] for n, c in curves.items()},
-            )
+        subject = Subject(
+            context.project.task(),
+            train,
+            validation=validation,
+            training=settings.training,
+            settings=settings.checks,
+            planned_rows=manifest["parts"]["train"]["rows"],
         )
+        findings = run_checks(subject)
+        context.say(figures_of(findings))
         log_metrics(metrics, {f.name: f.measured for f in findings if f.measured is not None})
-        failed = [f for f in findings if f.verdict == "fail"]
-        if failed:
-            raise StoppedByGate(
-                f"the training code is broken ({failed[0].name}): {failed[0].message}",
-                hint="mend the task or the data before training; nothing was trained",
-            )
+        stop_if_broken(findings)
+
+
+def figures_of(findings: list[Finding]) -> CheckFigures:
+    """Return what is recorded: curves thinned, figures that are not finite left out."""
+    return CheckFigures(
+        checks=[Check.model_validate(_recorded(finding)) for finding in findings],
+        seconds=sum(finding.seconds for finding in findings),
+    )
+
+
+def stop_if_broken(findings: list[Finding]) -> None:
+    """Raise StoppedByGate if a check failed: it names every one that did."""
+    failed = [finding for finding in findings if finding.verdict == "fail"]
+    if not failed:
+        return
+    first, *others = failed
+    also = f"; also failed: {', '.join(f.name for f in others)}" if others else ""
+    raise StoppedByGate(
+        f"the training code is broken ({first.name}): {first.message}{also}",
+        hint=f"{first.advice}; nothing was trained",
+    )
+
+
+def _recorded(finding: Finding) -> dict[str, Any]:
+    said = dataclasses.asdict(finding)
+    said["curves"] = {name: _thinned(curve) for name, curve in finding.curves.items()}
+    for name in ("measured", "limit"):
+        if said[name] is not None and not math.isfinite(said[name]):
+            said[name] = None
+    return said
+
+
+def _thinned(curve: Curve) -> Curve:
+    finite = [(step, value) for step, value in curve if math.isfinite(value)]
+    every = max(1, len(finite) // _POINTS)
+    return finite[::every]

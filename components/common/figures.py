@@ -32,19 +32,43 @@ class Provenance(Figures):
     overrides: list[str] = []  # settings that were given on the command line
 
 
+class Heat(Figures):
+    """A chart of values by row and column."""
+
+    rows: list[str]
+    columns: list[str]
+    values: list[list[float | None]]
+
+
+class Sample(Figures):
+    """One example: the raw row beside what the network gets."""
+
+    raw: dict[str, str]
+    network: dict[str, str]
+    images: dict[str, list[list[str]]] = {}  # rows of pixels as #rrggbb
+
+
 class Check(Figures):
-    """One sanity check of the training code."""
+    """One sanity check of the training code: `training_core.checks.contract.Finding`."""
 
     name: str
-    verdict: Literal["pass", "warn", "fail", "skipped"]
+    verdict: Literal["pass", "warn", "fail", "not_applicable", "skipped"]
     measured: float | None
     limit: float | None
     message: str
+    advice: str = ""
+    curves: dict[str, list[tuple[int, float]]] = {}  # value by step
+    table: list[dict[str, str | float]] = []
+    heat: Heat | None = None
+    samples: list[Sample] = []
+    seconds: float = 0.0
 
 
 class CheckFigures(Figures):
     checks: list[Check]
-    curves: dict[str, list[tuple[int, float]]]  # loss by step
+    curves: dict[str, list[tuple[int, float]]] = {}  # of runs recorded before checks had their own
+    seconds: float = 0.0
+    planned_seconds: float | None = None  # expected time of the planned training
 
 
 class BaselineFigures(Figures):

@@ -1,0 +1,1 @@
+"""Bugs that train without an error, each planted into a healthy task, and what finds them."""

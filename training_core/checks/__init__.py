@@ -1,0 +1,1 @@
+"""Sanity checks of training code: silent bugs found before the long run."""

@@ -1,0 +1,5 @@
+"""Checks of the rows as the network gets them."""
+
+from training_core.checks.contract import Check
+
+CHECKS: tuple[type[Check], ...] = ()
