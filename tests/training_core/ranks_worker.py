@@ -9,7 +9,7 @@ import torch
 from ranks_models import Averaging, Backwards, Blocks, blocks
 from torch import Tensor
 from torch.distributed.tensor import DTensor
-from training_samples import CPU, Certain, Sales, examples_of, settings, trainer
+from training_samples import CPU, Certain, Noisy, Sales, examples_of, settings, trainer
 
 from infra.folder import FolderStore
 from training_core.checkpoints.catalogue import Checkpoints
@@ -87,6 +87,16 @@ def agreement(folder: Path) -> dict[str, Any]:
 
 
 # ---- evaluation, statistics, faults ----------------------------------------------------------
+
+
+def augmented(folder: Path) -> dict[str, Any]:
+    """Train with augmentation on all ranks, and on rank 0 alone with as many microbatches."""
+    strategy = strategy_of()
+    together = trainer(task=Noisy(), strategy=strategy)
+    together.fit()
+    alone = trainer(task=Noisy(), accumulation=strategy.world_size)
+    alone.fit()
+    return {"ranks": whole(together), "one process": whole(alone)}
 
 
 def faults(folder: Path) -> dict[str, Any]:

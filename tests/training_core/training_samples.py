@@ -74,6 +74,17 @@ class Certain(Sales):
     dropout = 0.0
 
 
+class Noisy(Certain):
+    """Adds noise to the numbers, in place: it may, they are copies."""
+
+    def augment(
+        self, arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        numbers = arrays["numbers"]
+        numbers += 0.1 * torch.randn(numbers.shape, generator=generator)
+        return arrays, target
+
+
 class Noting(nn.Module):
     """Passes its inputs on and notes which rows it was trained on."""
 
