@@ -34,5 +34,7 @@ def test_a_drawn_month_has_its_days_and_flights_of_its_own() -> None:
     drawn = draw(march, np.random.default_rng(0))
     assert sorted(drawn["date"].unique()) == sorted(march["date"].unique())
     assert not drawn.duplicated(prepare.ROW_KEY).any()
+    own = march.groupby("date")["weekday"].first()
+    assert (drawn["date"].map(own) == drawn["weekday"]).all(), "a day replaces one of its weekday"
     local = drawn["time_hour"].dt.tz_convert("America/New_York").dt.strftime("%Y-%m-%d")
     assert (local == drawn["date"]).mean() > 0.99
