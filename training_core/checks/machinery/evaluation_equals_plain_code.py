@@ -50,7 +50,18 @@ class EvaluationEqualsPlainCode(Check):
     def look(self, subject: Subject) -> Finding:
         task, examples = subject.task, subject.held_back.take(slice(0, _ROWS))
         model = trained_copy(subject).train()
+        misshapen = _misshapen(task, model, examples)
+        if misshapen:
+            return self.failed(misshapen, advice="return one value for each example: float [N]")
+        again = plain_means(task, model, examples, rows=_SIZES[0], seed=1)
         by_size = [plain_means(task, model, examples, rows=rows) for rows in _SIZES]
+        random = _apart({name: mean.value for name, mean in again.items()}, by_size[0])
+        if random:
+            return self.failed(
+                f"in eval mode the same rows give other values each time: {random} with another "
+                "seed",
+                advice="draw nothing at random in eval mode: give F.dropout training=self.training",
+            )
         apart = _apart({name: mean.value for name, mean in by_size[0].items()}, by_size[1])
         if apart:
             return self.failed(
@@ -130,15 +141,15 @@ class _Onlooker:
 
 @torch.no_grad()
 def plain_means(
-    task: Objective, model: nn.Module, examples: Examples, *, rows: int
+    task: Objective, model: nn.Module, examples: Examples, *, rows: int, seed: int = 0
 ) -> dict[str, _Mean]:
     """Return the mean of loss and metrics a unit, by name, computed `rows` examples at a time."""
     was = _modes(model)
     model.eval()
+    seed_everything(seed)
     pieces: dict[str, list[Tensor]] = {}
     for first in range(0, len(examples), rows):
         part = examples.take(slice(first, first + rows))
-        seed_everything(first)
         outputs = model(**part.arrays).float()
         values = {"loss": task.loss(outputs, part.target), **task.metrics(outputs, part.target)}
         for name, value in values.items():
@@ -147,6 +158,20 @@ def plain_means(
         module.training = was[name]
     units = len(examples) if examples.units is None else float(examples.units.double().sum())
     return {name: _mean(torch.cat(values), units) for name, values in pieces.items()}
+
+
+@torch.no_grad()
+def _misshapen(task: Objective, model: nn.Module, examples: Examples) -> str:
+    """Say what has not one value for each example; empty: all have."""
+    part, was = examples.take(slice(0, 7)), _modes(model)  # no usual number of labels or classes
+    outputs = model.eval()(**part.arrays).float()
+    for name, module in model.named_modules():
+        module.training = was[name]
+    values = {"loss": task.loss(outputs, part.target), **task.metrics(outputs, part.target)}
+    for name, value in values.items():
+        if value.shape != (len(part),):
+            return f"{name} has shape {list(value.shape)} for {len(part)} examples"
+    return ""
 
 
 def _mean(values: Tensor, units: float) -> _Mean:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -28,7 +29,7 @@ def spread(target: Tensor, epochs: Sequence[Tensor], size: int) -> float:
     random = [torch.randperm(len(target), generator=generator) for _ in range(_ORDERS)]
     by_chance = torch.stack([_variance(labels[rows[:count]], size) for rows in random])
     found = torch.stack([_variance(labels[rows[:count]], size) for rows in epochs])
-    error = float(by_chance.std()) / len(epochs) ** 0.5
+    error = float(by_chance.std()) / math.sqrt(len(epochs))
     if error < 1e-12:  # one batch
         return 0.0
     return (float(found.mean()) - float(by_chance.mean())) / error

@@ -45,7 +45,10 @@ def likeliest(
         model = _set(subject.build(), before)
         chance_by_call(model)
         task = WithoutAugmentation(subject.task)
-        plain_training(task, model, examples, training, steps=steps, mistake=mistake)
+        try:
+            plain_training(task, model, examples, training, steps=steps, mistake=mistake)
+        except RuntimeError:  # such as a network that has no gradient in eval mode
+            return math.inf
         squares = [
             float((found[name] - value).double().square().sum())
             for name, value in state_of(model).items()

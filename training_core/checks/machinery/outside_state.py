@@ -25,18 +25,33 @@ def outside_state(one: nn.Module, other: nn.Module) -> str:
     return ""
 
 
-def _held(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """Yield tensors, arrays and numbers that modules hold, by name: attributes and buffers."""
-    for path, module in model.named_modules():
+def _held(model: nn.Module, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield tensors, arrays and numbers that modules hold, by name: attributes and buffers.
+
+    Modules in a plain list are among them, though the network does not know of them.
+    """
+    for place, module in model.named_modules(prefix=path):
         held = {**vars(module), **module._buffers}
         for name, value in held.items():
-            if name.startswith("_") and name in vars(nn.Module()):
-                continue
-            items = enumerate(value) if isinstance(value, list | tuple) else [(None, value)]
-            for place, item in items:
-                if isinstance(item, Tensor | np.ndarray | float | int):
-                    part = "" if place is None else f"[{place}]"
-                    yield f"{path}.{name}{part}".lstrip("."), item
+            if name not in _OF_ALL:
+                yield from _within(f"{place}.{name}".lstrip("."), value)
+
+
+_OF_ALL = frozenset(vars(nn.Module()))
+
+
+def _within(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            yield from _within(f"{name}[{place}]", item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _within(f"{name}[{key!r}]", item)
+    elif isinstance(value, nn.Module):
+        yield from ((f"{name}.{inner}", item) for inner, item in value.named_parameters())
+        yield from _held(value, name)
+    elif isinstance(value, Tensor | np.ndarray | float | int):
+        yield name, value
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -194,6 +194,7 @@ def _ways(subject: Subject) -> list[_Way]:
         _Way("rows one at a time", few, [raw.iloc[[row]] for row in few]),
         _Way("rows in another order", rows[::-1], [raw.iloc[::-1]]),
         _Way("rows with another index", rows, [raw.set_axis(index)]),
+        _Way("rows with columns in another order", rows, [raw[raw.columns[::-1]]]),
         _Way("rows without label", rows, [raw.drop(columns=labels, errors="ignore")]),
         _Way("rows of the validation split", list(range(len(later))), [later], validation=True),
     ]

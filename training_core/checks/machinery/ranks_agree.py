@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import math
 from typing import Any
 
 import torch
@@ -14,10 +12,12 @@ from training_core.checks.machinery.comparing import disturb, worst
 from training_core.checks.machinery.noting import Noting, numbered
 from training_core.checks.machinery.small_runs import (
     WithoutAugmentation,
+    gradient_norm,
     short,
     state_of,
     trainer,
     twins,
+    weight_norm,
     without_dropout,
 )
 from training_core.checks.machinery.two_processes import COUNT, TooSlow, in_two_processes
@@ -49,66 +49,84 @@ class RanksAgree(Check):
             raise NotApplicable(f"{len(subject.examples)} examples are too few for two processes")
         examples = numbered(subject.batch(2 * size))
         examples = examples.take(slice(0, len(examples) // size * size))
-        models = [Noting(without_dropout(model)) for model in twins(subject, 3)]
-        model, alone, noisy = models
-        settings = _settings(subject, model, examples, size)
-        task = WithoutAugmentation(subject.task)
+        (model,) = twins(subject, 1)
+        plans = _plans(subject, model, examples.take(slice(0, size)))
+        task, state = WithoutAugmentation(subject.task), model.state_dict()
+        models = [Noting(without_dropout(_like(subject, state))) for _ in plans]
         try:
             ranks, words = in_two_processes(
-                train_rank, task, model, examples, settings, seconds=_SECONDS
+                train_rank, task, models, examples, list(plans.values()), seconds=_SECONDS
             )
         except TooSlow:
-            return self._skipped(f"two processes were not done after {_SECONDS:g} seconds")
+            return Finding(
+                name=self.name,
+                verdict="skipped",
+                message=f"two processes were not done after {_SECONDS:g} seconds",
+            )
         if words:
             return self._cannot(subject, words)
-        wrong = _samples(ranks, size) or _equal(ranks, [n for n, _ in alone.named_parameters()])
+        wrong = _samples(ranks, size) or _equal(ranks, models[0], list(plans))
         if wrong:
             return self.failed(
                 wrong,
-                advice="give each rank its own part of each step, and one seed to all models",
+                advice="give each rank its own part of each step, add gradients and statistics up "
+                "over the ranks, and do the same with them on each",
             )
-        before = state_of(alone)
-        cut = settings.model_copy(update={"accumulation": COUNT})
-        trainer(task, alone, examples, settings=cut).fit()
-        trainer(task, disturb(noisy), examples, settings=cut).fit()
-        return self._against_one(subject, ranks[0]["state"], before, alone, noisy)
-
-    def _against_one(
-        self,
-        subject: Subject,
-        found: dict[str, Tensor],
-        before: dict[str, Tensor],
-        alone: nn.Module,
-        noisy: nn.Module,
-    ) -> Finding:
-        weights = [name for name, _ in alone.named_parameters()]  # statistics are pooled later
-        expected, disturbed = (
-            {name: state_of(model)[name] for name in weights} for model in (alone, noisy)
-        )
         if _random(subject):
             return self.passed(
                 f"two ranks see different samples and hold equal weights after {_STEPS} steps; "
                 "with one process they cannot be compared, since the network draws at random"
             )
-        difference = worst(found, expected, before=before, disturbed=disturbed)
-        if difference is None:
+        found = [run["state"] for run in ranks[0]]
+        return self._against_one(subject, state, examples, plans, found)
+
+    def _against_one(
+        self,
+        subject: Subject,
+        state: dict[str, Any],
+        examples: Examples,
+        plans: dict[str, TrainingSettings],
+        found: list[dict[str, Tensor]],
+    ) -> Finding:
+        """Train the same in one process, in two microbatches a step, and compare weights."""
+        task, differences = WithoutAugmentation(subject.task), []
+        for said, settings, ours in zip(plans, plans.values(), found, strict=True):
+            alone, noisy = (Noting(without_dropout(_like(subject, state))) for _ in range(2))
+            before = state_of(alone)
+            cut = settings.model_copy(update={"accumulation": COUNT})
+            for model in (alone, disturb(noisy)):
+                trainer(task, model, examples, settings=cut).fit()
+            weights = [name for name, _ in alone.named_parameters()]  # statistics are pooled
+            expected, disturbed = (
+                {name: state_of(model)[name] for name in weights} for model in (alone, noisy)
+            )
+            difference = worst(ours, expected, before=before, disturbed=disturbed)
+            if difference is not None:
+                differences.append((difference, said))
+        if not differences:
             return self.passed(
                 f"two ranks see different samples and hold equal weights after {_STEPS} steps; "
                 "where one process gets is decided by rounding"
             )
-        name = difference.name.removeprefix("inner.")
-        measured = {"measured": difference.apart, "limit": difference.limit}
-        if difference.beyond > 1:
+        most, said = max(differences, key=lambda each: each[0].beyond)
+        name, measured = (
+            most.name.removeprefix("inner."),
+            {
+                "measured": most.apart,
+                "limit": most.limit,
+            },
+        )
+        if most.beyond > 1:
             return self.failed(
-                f"after {_STEPS} steps of the same samples two ranks have {name} elsewhere than "
-                f"one process: {difference.apart:.1%} of its way apart",
+                f"after {_STEPS} steps of the same samples ({said}) two ranks have {name} "
+                f"elsewhere than one process: {most.apart:.1%} of its way apart",
                 advice="divide each loss by the units of the whole step over all ranks, and add "
                 "gradients up",
                 **measured,
             )
         return self.passed(
             f"two ranks see different samples, hold equal weights after {_STEPS} steps, and are "
-            f"where one process gets: {name} is furthest, by {difference.apart:.1e} of its way",
+            f"where one process gets: {name} is furthest, by {most.apart:.1e} of its way",
             **measured,
         )
 
@@ -119,45 +137,50 @@ class RanksAgree(Check):
             return self.failed(said, advice=advice)
         return self.warned(f"{said}; one process is planned", advice=advice)
 
-    def _skipped(self, why: str) -> Finding:
-        return Finding(name=self.name, verdict="skipped", message=why)
-
 
 def train_rank(
-    task: Objective, model: Noting, examples: Examples, settings: TrainingSettings
-) -> dict[str, Any]:
-    """Train one rank's part; return its state and the rows that it was shown, call by call."""
+    task: Objective, models: list[Noting], examples: Examples, plans: list[TrainingSettings]
+) -> list[dict[str, Any]]:
+    """Train one rank's part by each plan; return states, and the rows shown, call by call."""
     strategy = ddp.DataParallel(torch.device("cpu"))
-    run = trainer(task, model, examples, settings=settings, strategy=strategy)
-    model.rows.clear()  # making a trainer has called it
-    run.fit()
-    return {"state": state_of(run.module), "rows": [rows.tolist() for rows in model.rows]}
+    found = []
+    for model, settings in zip(models, plans, strict=True):
+        run = trainer(task, model, examples, settings=settings, strategy=strategy)
+        model.rows.clear()  # making a trainer has called it
+        run.fit()
+        rows = [rows.tolist() for rows in model.rows]
+        found.append({"state": state_of(run.module), "rows": rows})
+    return found
 
 
-def _settings(subject: Subject, model: Noting, examples: Examples, size: int) -> TrainingSettings:
-    """Return those of a run whose steps move the weights by some thousandths."""
-    probe = copy.deepcopy(model).train()
-    batch = examples.take(slice(0, size))
-    losses = subject.task.loss(probe(**batch.arrays).float(), batch.target)
-    units = len(batch) if batch.units is None else batch.units.sum()
-    (losses.sum() / units).backward()  # type: ignore[no-untyped-call]
-    weights, gradient = (
-        math.sqrt(sum(float(each.detach().double().square().sum()) for each in tensors))
-        for tensors in (
-            list(probe.parameters()),
-            [p.grad for p in probe.parameters() if p.grad is not None],
-        )
-    )
-    rate = 1e-3 * (weights or 1.0) / gradient if 0 < gradient < math.inf else 1e-3
+def _plans(subject: Subject, model: nn.Module, batch: Examples) -> dict[str, TrainingSettings]:
+    """Return two runs, by what they are: steps of SGD that move weights by some thousandths."""
+    norm, weights = gradient_norm(subject, model, batch), weight_norm(model)
     sgd = subject.training.optimiser.model_copy(
-        update={"name": "sgd", "lr": rate, "clip_norm": 0.0, "clip_percentile": 0.0}
+        update={"name": "sgd", "lr": 1e-3 * weights / norm, "clip_percentile": 0.0}
     )
-    return short(subject.training, steps=_STEPS, batch_size=size, optimiser=sgd, processes=COUNT)
+    return {
+        said: short(
+            subject.training,
+            steps=_STEPS,
+            batch_size=len(batch),
+            processes=COUNT,
+            optimiser=sgd.model_copy(update={"clip_norm": limit}),
+        )
+        for said, limit in (("without clipping", 0.0), ("clipped", norm / 2))
+    }
 
 
-def _samples(ranks: list[dict[str, Any]], size: int) -> str:
+def _like(subject: Subject, state: dict[str, Any]) -> nn.Module:
+    model = subject.build()
+    model.load_state_dict(state)
+    return model
+
+
+def _samples(ranks: list[Any], size: int) -> str:
     """Say how the ranks' samples are not two parts of each step; empty: they are."""
-    for step, (first, second) in enumerate(zip(*(rank["rows"] for rank in ranks), strict=True)):
+    shown = (rank[0]["rows"] for rank in ranks)
+    for step, (first, second) in enumerate(zip(*shown, strict=True)):
         twice = len(set(first) & set(second))
         if twice:
             return f"both ranks are shown the same samples: {twice} of {size} at step {step}"
@@ -166,14 +189,29 @@ def _samples(ranks: list[dict[str, Any]], size: int) -> str:
     return ""
 
 
-def _equal(ranks: list[dict[str, Any]], weights: list[str]) -> str:
-    """Say which weight differs between the ranks; empty: none. Statistics are each rank's own."""
-    one, other = (rank["state"] for rank in ranks)
-    for name in weights:
-        if not torch.allclose(one[name], other[name], rtol=1e-6, atol=1e-7, equal_nan=True):
-            apart = float((one[name] - other[name]).abs().max())
-            said = name.removeprefix("inner.")
-            return f"after {_STEPS} steps the ranks differ in {said}, by up to {apart:.2g}"
+def _equal(ranks: list[Any], model: nn.Module, plans: list[str]) -> str:
+    """Say what differs between the ranks that must not; empty: nothing.
+
+    Weights, and the statistics of norms, which are pooled at the evaluation that ends a run; other
+    buffers may be each rank's own.
+    """
+    statistics = [
+        f"{path}.{name}"
+        for path, module in model.named_modules()
+        if isinstance(module, nn.modules.batchnorm._NormBase) and module.track_running_stats
+        for name in ("running_mean", "running_var")
+    ]
+    names = [*(name for name, _ in model.named_parameters()), *statistics]
+    for said, one, other in zip(plans, *ranks, strict=True):
+        for name in names:
+            ours, theirs = one["state"][name], other["state"][name]
+            if not torch.allclose(ours, theirs, rtol=1e-6, atol=1e-7, equal_nan=True):
+                apart = float((ours - theirs).abs().max())
+                where = name.removeprefix("inner.")
+                return (
+                    f"after {_STEPS} steps ({said}) the ranks differ in {where}, by up to "
+                    f"{apart:.2g}"
+                )
     return ""
 
 

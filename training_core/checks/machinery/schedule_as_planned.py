@@ -166,6 +166,9 @@ def _another(
     """Say of which other number of steps the rates are, or that they stay where they are."""
     if max(found) - min(found) <= limit:
         return "; it never changes"
+    peak = max(planned(step, steps) for step in places)
+    if max(found) < 0.99 * peak:
+        return f"; it never reaches its peak of {peak:.4g}"
     shares = {0.01, 0.1, 0.2, 0.25, 1 / 3, 0.5, 1.5, 2, 3, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100}
     near = {steps - 1, steps + 1, *(max(1, round(steps * share)) for share in shares)}
     for of in sorted(near, key=lambda count: abs(count - steps)):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from training_core import loop
+from training_core.checks.machinery.noting import ROW
 from training_core.checks.subject import Subject
 from training_core.determinism import seed_everything
 from training_core.evaluation import Objective
@@ -122,6 +124,32 @@ def chance_by_call(model: nn.Module) -> None:
             seed_everything(next(calls))
 
     model.register_forward_pre_hook(seed)
+
+
+def weight_norm(model: nn.Module) -> float:
+    """Return the 2-norm of all weights; 1 where it is 0."""
+    return _norm(model.parameters()) or 1.0
+
+
+def gradient_norm(subject: Subject, model: nn.Module, batch: Examples) -> float:
+    """Return that of the gradient of a batch's mean loss; 1 where it is 0 or not finite.
+
+    The model's gradients are none afterwards; its statistics have seen the batch.
+    """
+    subject.loss(model.train()(**_own(batch).arrays).float(), batch).backward()  # type: ignore[no-untyped-call]
+    found = _norm(p.grad for p in model.parameters() if p.grad is not None)
+    model.zero_grad()
+    return found if 0 < found < math.inf else 1.0
+
+
+def _norm(tensors: Iterable[Tensor]) -> float:
+    return math.sqrt(sum(float(each.detach().double().square().sum()) for each in tensors))
+
+
+def _own(batch: Examples) -> Examples:
+    """Return examples with the task's own arrays only."""
+    arrays = {name: array for name, array in batch.arrays.items() if name != ROW}
+    return Examples(arrays, batch.target, batch.units)
 
 
 def state_of(model: nn.Module) -> dict[str, Tensor]:

@@ -16,10 +16,12 @@ from training_core.checks.machinery.plain_loop import PlainRun, plain_training
 from training_core.checks.machinery.small_runs import (
     WithoutAugmentation,
     chance_by_call,
+    gradient_norm,
     short,
     state_of,
     trainer,
     twins,
+    weight_norm,
 )
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
@@ -126,17 +128,14 @@ def _passes(subject: Subject, examples: Examples) -> list[_Pass]:
     common = {"batch_size": _size(len(examples)), "evaluate_every": _STEPS // 2}
     planned = subject.training.optimiser.model_copy(update={"clip_percentile": 0.0})
     (model,) = twins(subject, 1)
-    chance_by_call(model)
-    weights = math.sqrt(sum(float(p.detach().double().square().sum()) for p in model.parameters()))
-    settings = short(subject.training, steps=1, **common, optimiser=planned)
-    run = plain_training(WithoutAugmentation(subject.task), model, examples, settings, steps=1)
-    norm = run.norms[0] if 0 < run.norms[0] < math.inf else 1.0
+    weights = weight_norm(model)
+    norm = gradient_norm(subject, model, examples.take(slice(0, common["batch_size"])))
     clipping = planned.model_copy(update={"clip_norm": min(planned.clip_norm, norm / 2)})
     sgd = planned.model_copy(
         update={
             "name": "sgd",
             "clip_norm": 0.0,
-            "lr": 1e-3 * (weights or 1.0) / norm,  # moves the weights by some thousandths
+            "lr": 1e-3 * weights / norm,  # moves the weights by some thousandths
             "weight_decay": max(planned.weight_decay, 0.1),  # enough to be seen in six steps
         }
     )
