@@ -151,13 +151,13 @@ class Package:
 
     @torch.no_grad()
     def predict(self, frame: pd.DataFrame) -> npt.NDArray[np.float64]:
-        """Score N raw rows; float64 [N]."""
-        pieces = [np.zeros(0)]
+        """Score N raw rows; float64 [N], or [N, …] as the kind of task has it; of none: [0]."""
+        pieces: list[npt.NDArray[np.float64]] = []
         for start in range(0, len(frame), _ROWS):
             arrays = self.preprocessor.transform(frame.iloc[start : start + _ROWS])
             tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
             pieces.append(self.network(tensors).double().numpy())
-        return np.concatenate(pieces)
+        return np.concatenate(pieces) if pieces else np.zeros(0)
 
 
 def _sha256(path: Path) -> str:
