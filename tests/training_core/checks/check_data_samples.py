@@ -123,15 +123,15 @@ class Jittered(Houses):
 
 
 def images(count: int = 300, *, seed: int = 0) -> pd.DataFrame:
-    """Arrows to the left or to the right, or a bar: uint8 images, noisy, up to two pixels away."""
+    """Arrows to the left or to the right, or a bar: uint8 images, noisy, in six places."""
     random = np.random.default_rng(seed)
     rows = []
     for _ in range(count):
         kind = int(random.integers(3))
         image = random.integers(0, 60, (12, 12))
-        top, left = random.integers(1, 4, 2)
+        top, left = int(random.integers(1, 4)), int(random.integers(3, 5))
         if kind == 2:
-            image[top : top + 7, left + 3 : left + 5] += 180
+            image[top : top + 7, left + 1 : left + 3] += 180
         else:
             arrow = np.array([[max(0, 3 - abs(3 - y)) >= x for x in range(5)] for y in range(7)])
             image[top : top + 7, left : left + 5] += 180 * (arrow if kind else arrow[:, ::-1])

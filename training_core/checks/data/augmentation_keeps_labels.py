@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import torch
@@ -11,14 +12,18 @@ from training_core.augmentation import augmentation_of, augments
 from training_core.checks.contract import Check, Finding, NotApplicable, Sample
 from training_core.checks.data.neighbours import Space, target_distance
 from training_core.checks.data.pictures import SHOWN, is_picture, network_of, picture
+from training_core.checks.short_training import train_briefly
 from training_core.checks.subject import Subject
+from training_core.evaluation import outputs_of
 from training_core.examples import Examples
+from training_core.task import Task
 
 _ROWS = 192
 _POOL = 768  # raw examples among which the nearest is sought
 _ERRORS = 4.0  # standard errors beyond which a share is no chance
 _FEW = 0.02  # share of examples below which nothing is said
 _LEAST = 6  # augmented examples of a label, before it is said where they went
+_UNLEARNED = 0.2  # share of raw examples that a network may get wrong and still be asked
 _PAIRS = 20
 _MOST = 0.6  # share of a label's examples that go to one other label
 _NEAR = 0.3  # of a distance: practically that example
@@ -123,6 +128,9 @@ class AugmentationKeepsLabels(Check):
         )
         limit = expected - _WORSE
         if share < limit:
+            turned = self._turned_for_a_network(subject, raw, augmented, to_source > 0)
+            if turned:
+                return self._wrong(to_source > 0, turned, samples)
             return self.warned(
                 said, measured=share, limit=limit, samples=samples,
                 advice="look at the pictures: would a person give them these labels?",
@@ -135,6 +143,35 @@ class AugmentationKeepsLabels(Check):
                 samples=samples, advice="look at the pictures: is the augmentation too strong?",
             )  # fmt: skip
         return self.passed(said, measured=share, limit=limit, samples=samples)
+
+    def _turned_for_a_network(
+        self, subject: Subject, raw: Examples, augmented: Examples, changed: Tensor
+    ) -> str:
+        """The same by what a network says that has seen raw examples only; empty: nothing.
+
+        It knows an arrow in whatever place, where the nearest neighbour may not.
+        """
+        model = train_briefly(
+            _without_augmentation(subject.task),
+            subject.build(),
+            subject.examples,
+            steps=subject.settings.input_steps,
+            batch_size=subject.batch_size,
+            training=subject.training,
+        ).model
+        kind = subject.task.kind
+
+        def said(examples: Examples) -> Tensor:
+            outputs = outputs_of(model, examples, device=subject.device)
+            predicted = subject.task.predict(outputs)
+            return predicted.argmax(1) if kind == "multiclass" else predicted
+
+        spread = max(float(raw.target.double().std()), 1e-12)
+        wrong = target_distance(said(raw), raw.target, kind=kind, spread=spread) > 0.5
+        if float(wrong.double().mean()) > _UNLEARNED:
+            return ""
+        own, found = augmented.target[changed], said(augmented)[changed]
+        return self._turned(kind, own, found, subject.examples.target)
 
     def _wrong(self, which: Tensor, what: str, samples: list[Sample]) -> Finding:
         share = float(which.double().mean())
@@ -157,6 +194,12 @@ class AugmentationKeepsLabels(Check):
             return _swapped(*columns)
         labels = (_swapped(*(c[:, i] for c in columns)) for i in range(own.shape[1]))
         return next((said for said in labels if said), "")
+
+
+def _without_augmentation(task: Task) -> Task:
+    plain = copy.copy(task)
+    plain.__class__ = type(type(task).__name__, (type(task),), {"augment": Task.augment})
+    return plain
 
 
 def _swapped(own: Tensor, found: Tensor, everyone: Tensor) -> str:

@@ -20,7 +20,7 @@ def sample_of(frame: pd.DataFrame, rows: int, *, seed: int = 0) -> pd.DataFrame:
 def copy_of(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a copy that shares no memory, not even that of arrays and lists in its cells."""
     copied = frame.copy()
-    for column in frame.select_dtypes(object).columns:
+    for column in [name for name in frame.columns if frame[name].dtype == object]:
         cells = [copy.deepcopy(cell) for cell in frame[column]]
         copied[column] = pd.Series(cells, index=frame.index, dtype=object)
     return copied

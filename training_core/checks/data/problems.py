@@ -219,6 +219,8 @@ def _overflow(
     if any(abs(period / days - 1) < 1e-3 for days in _CALENDAR):
         return  # the minute of an hour
     array = subject.examples.arrays[name]
+    if is_index(array) and not is_of_a_type(period):
+        return  # the place of "10" in a sorted vocabulary is before that of "9"
     which = column_name(subject.preprocessor, name, tuple(array.shape), column)
     is_round = abs(period / float(f"{period:.2g}") - 1) < 1e-3
     yield Problem(

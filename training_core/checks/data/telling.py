@@ -95,9 +95,9 @@ def rates_well(column: Numbers, target: Numbers) -> float:
 
 
 def _ranks(values: Numbers) -> Numbers:
-    """Return ranks from 1, the mean rank where values are equal (scipy's take a second to import)."""
+    """Return ranks from 1, the mean one of equal values (to import scipy.stats takes seconds)."""
     ordered = np.sort(values)
-    first, last = (np.searchsorted(ordered, values, side=s) for s in ("left", "right"))  # type: ignore[call-overload]
+    first, last = (np.searchsorted(ordered, values, side=s) for s in ("left", "right"))
     return np.asarray((first + last + 1) / 2)
 
 
