@@ -1,4 +1,7 @@
-"""Which way an arrow points, in 12×12 pixels of a byte; mirrored at random, the label with it."""
+"""Which way an arrow points, in 12×12 pixels of a byte; mirrored at random, the label with it.
+
+The rows are sorted by class, as files in a folder for each class are.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ MIRRORED = torch.tensor([1, 0, 2, 3])  # the class of the mirrored image
 
 def rows(seed: int, count: int = 800) -> pd.DataFrame:
     random = np.random.default_rng(seed)
-    way = random.integers(0, 4, count)
+    way = np.sort(random.integers(0, 4, count))
     images = []
     for each in way:
         image = random.integers(0, 40, (12, 12))

@@ -1,4 +1,4 @@
-"""Bicycles hired in an hour: a count, learned with the Poisson likelihood, which may be negative."""
+"""Bicycles hired in an hour: a count, learned by the Poisson likelihood, which may be negative."""
 
 from __future__ import annotations
 

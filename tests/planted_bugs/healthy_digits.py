@@ -63,7 +63,7 @@ class Digits(MulticlassTask):
     def augment(
         self, arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Shift the batch's images by at most one pixel; the margin is filled with ink's absence."""
+        """Shift the batch's images by at most a pixel; what comes in is empty."""
         down, right = (int(torch.randint(-1, 2, (), generator=generator)) for _ in range(2))
         image = arrays["image"]
         empty = float(image.amin())
