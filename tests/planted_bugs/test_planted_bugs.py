@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 import pytest
 
@@ -17,14 +18,10 @@ from training_core.loop import Trainer
 from training_core.parallel.single import SingleProcess
 from training_core.settings import StoppingSettings
 
-STEPS = 4
 
-
-def train(subject: Subject, *, steps: int) -> list[float]:
-    """Train with the trainer itself, evaluated at the end; return the loss of each evaluation."""
-    settings = subject.training.model_copy(
-        update={"stopping": StoppingSettings(max_steps=steps), "evaluate_every": steps // 2}
-    )
+def train(subject: Subject, *, steps: int) -> float:
+    """Train with the trainer itself; return the loss of the validation rows."""
+    settings = subject.training.model_copy(update={"stopping": StoppingSettings(max_steps=steps)})
     trainer = Trainer(
         task=subject.task,
         model=subject.build(),
@@ -33,30 +30,29 @@ def train(subject: Subject, *, steps: int) -> list[float]:
         settings=settings,
         strategy=SingleProcess(subject.device),
     )
-    return [metrics["loss"] for _, metrics in trainer.fit().evaluations]
+    return trainer.fit().evaluations[-1][1]["loss"]
 
 
 @pytest.mark.parametrize("healthy", HEALTHY, ids=lambda healthy: healthy.name)
 def test_a_healthy_task_learns(healthy: Healthy) -> None:
     subject = healthy.subject(seed=3)
-    curve = subject.train_briefly(subject.examples, steps=60).curve
+    curve = subject.train_briefly(subject.examples, steps=40).curve
     losses = [loss for _, loss in curve]
     assert all(map(math.isfinite, losses))
-    assert sum(losses[-15:]) < 0.97 * sum(losses[:15])
+    assert sum(losses[-10:]) < 0.97 * sum(losses[:10])
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_bug_trains_without_an_error(bug: Bug) -> None:
     with bug.planted():
-        subject = bug.subject()
-        losses = train(subject, steps=STEPS)
-    assert len(losses) == 2
-    assert all(map(math.isfinite, losses))
+        assert math.isfinite(train(bug.subject(), steps=3))
 
 
-@pytest.mark.parametrize("bug", [b for b in BUGS if b.task], ids=lambda bug: bug.name)
-def test_a_bug_in_a_task_is_not_its_host(bug: Bug) -> None:
-    assert type(bug.subject().task) is not type(bug.host.task())
+def test_every_bug_changes_something() -> None:
+    for bug in BUGS:
+        changes = (bug.task, bug.rows, bug.validation, bug.training, bug.planted is not nullcontext)
+        assert any(changes), bug.name
+        assert bug.task is not bug.host.task
 
 
 def test_every_name_is_there_once() -> None:
