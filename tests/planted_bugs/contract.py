@@ -45,12 +45,15 @@ class Bug:
 
     Attributes:
         name: In snake case.
-        what: What is wrong, in one line, and where such a bug was seen.
+        what: What is wrong, in one line.
+        seen: Where such a bug was seen; empty: it was thought of.
         host: The healthy task that it is planted into.
         found_by: Names of the checks that name it rightly: one of them has to fail (or warn, where
             `warns` says so).
         task: Makes the broken task; None: the host's.
         rows: Makes the broken rows from a seed; None: the host's.
+        validation: Makes the raw rows of a validation split from a seed; None: it is cut off
+            `rows`, as the host's is.
         training: Changes to the settings of the training.
         planted: A context in which the code of the training itself is broken.
         warns: A warning is enough: what is wrong may be meant.
@@ -60,26 +63,32 @@ class Bug:
     what: str
     host: Healthy
     found_by: frozenset[str]
+    seen: str = ""
     task: Callable[[], Task] | None = None
     rows: Callable[[int], pd.DataFrame] | None = None
+    validation: Callable[[int], pd.DataFrame] | None = None
     training: dict[str, Any] = field(default_factory=dict)
     planted: Callable[[], AbstractContextManager[Any]] = nullcontext
     warns: bool = False
 
-    def findings(self, *, seed: int = 0, checks: CheckSettings | None = None) -> list[Finding]:
-        """Make all checks with the bug in place."""
+    def subject(self, *, seed: int = 0, checks: CheckSettings | None = None) -> Subject:
+        """Return what the checks look at; the bug is in place within `planted` only."""
         host = self.host
         settings = TrainingSettings.model_validate(
             {**host.training.model_dump(), **self.training, "seed": seed}
         )
+        return Subject(
+            (self.task or host.task)(),
+            (self.rows or host.rows)(seed),
+            validation=None if self.validation is None else self.validation(seed),
+            training=settings,
+            settings=checks or CheckSettings(),
+        )
+
+    def findings(self, *, seed: int = 0, checks: CheckSettings | None = None) -> list[Finding]:
+        """Make all checks with the bug in place."""
         with self.planted():
-            subject = Subject(
-                (self.task or host.task)(),
-                (self.rows or host.rows)(seed),
-                training=settings,
-                settings=checks or CheckSettings(),
-            )
-            return run_checks(subject)
+            return run_checks(self.subject(seed=seed, checks=checks))
 
     def caught(self, findings: list[Finding]) -> list[str]:
         """Return the names of the checks that found it by its right name."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from benchmarks.reporting import commit
 
 
-def tell(name: str, figures: Mapping[str, int]) -> None:
+def tell(name: str, figures: Mapping[str, float]) -> None:
     """Print the JSON object of a proof: its counts, and the commit they hold for."""
     said = {"name": name, "figures": figures, "spread": {}, "commit": commit()}
     print(json.dumps(said), flush=True)
