@@ -21,7 +21,7 @@ class Rule(Baseline):
     name = "rule"
 
     def why_absent(self, ground: Ground) -> str:
-        return "" if has_rule(ground.task) else "the task has no rule (Task.rule)"
+        return "" if has_rule(ground.task) else "the task brings none"
 
     def fit(self, ground: Ground) -> Predictions | None:
         found = {part: _asked(ground, part) for part in ground.scored}
