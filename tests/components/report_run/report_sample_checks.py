@@ -63,8 +63,12 @@ def baselines() -> f.BaselineFigures:
             "trees": {"log_loss": 0.4733, "brier": 0.1530, "error": 0.2131, "auc": 0.727},
         },
         seconds={
-            "prior": 0.001, "input_independent": 1.6, "table": 0.04, "linear": 3.6, "trees": 6.8
-        },  # fmt: skip
+            "prior": 0.001,
+            "input_independent": 1.6,
+            "table": 0.04,
+            "linear": 3.6,
+            "trees": 6.8,
+        },
         absent={"rule": "the task brings none"},
         human=f.HumanFigure(
             metric="error", value=0.2456, by="three dispatchers, 400 flights each", when="2012-11"
