@@ -17,8 +17,8 @@ _MOST_CATEGORIES = 254  # of a column; scikit-learn bins into 255, and one is ke
 class Trees(Baseline):
     """On tables often as good as a network, or better (Grinsztajn et al. 2022, arXiv:2207.08815).
 
-    No early stop, a fixed seed (the bins of over 200,000 rows are those of a sample): neither chance
-    nor the number of threads changes the result.
+    Neither chance nor the number of threads changes the result: there is no early stop, and the
+    sample that bins are taken from, of over 200,000 rows, is always the same.
     """
 
     name = "trees"
