@@ -64,7 +64,7 @@ _IMPORTS = {
     "validate_data": "great_expectations, torch",
     "split_data": "torch, pandas",
     "check_training": "torch, pandas",
-    "train_baseline": "torch, sklearn.linear_model",
+    "train_baseline": "torch, sklearn.linear_model, sklearn.ensemble",
     "train_distributed": "torch, pandas, mlflow.tracking",
     "select_checkpoint": "torch, pandas, torch.export",
     "evaluate_model": "torch, sklearn.metrics, torch.export",

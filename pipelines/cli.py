@@ -76,11 +76,12 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run the whole pipeline on this machine."""
+    from components.common.runnable import runnable_task
     from pipelines.local import run_locally
 
     overrides = settings or []
     opened = open_project(project, overrides=overrides, data=data)
-    opened.task()  # a wrong task.path is found before a run is started
+    runnable_task(opened)  # what no run could end well with is found before one is started
     with show.progress() as on_step:
         record = run_locally(opened, data=data, overrides=overrides, force=force, on_step=on_step)
     show.run(opened, record, as_json=as_json)

@@ -67,7 +67,9 @@ def _package(name: str) -> Finding:
 
 
 def _task(project: Project) -> str:
-    task = project.task()
+    from components.common.runnable import runnable_task
+
+    task = runnable_task(project)
     return f"{type(task).__name__}, {task.kind}, label {task.label!r}"
 
 

@@ -19,11 +19,19 @@ if TYPE_CHECKING:  # for whoever checks the types of a task; at run time `__geta
     from training_core.settings import TrainingSettings as TrainingSettings
     from training_core.tabular import TabularPreprocessor as TabularPreprocessor
     from training_core.task import BinaryTask as BinaryTask
+    from training_core.task import MulticlassTask as MulticlassTask
+    from training_core.task import MultilabelTask as MultilabelTask
     from training_core.task import Preprocessor as Preprocessor
+    from training_core.task import RegressionTask as RegressionTask
+    from training_core.task import SequenceTask as SequenceTask
     from training_core.task import Task as Task
 
 _HOME = {
     "BinaryTask": "training_core.task",
+    "MulticlassTask": "training_core.task",
+    "MultilabelTask": "training_core.task",
+    "RegressionTask": "training_core.task",
+    "SequenceTask": "training_core.task",
     "Preprocessor": "training_core.task",
     "Task": "training_core.task",
     "TabularPreprocessor": "training_core.tabular",

@@ -161,6 +161,13 @@ class Task(ABC):
         """
         return None
 
+    def rule(self, frame: pd.DataFrame) -> npt.NDArray[Any] | None:
+        """Return what a plain rule predicts for each row, as in the table above; None: no rule.
+
+        A baseline that knows what people know. The frame lacks the label; sequences have no rule.
+        """
+        return None
+
     def checks(self) -> Sequence[Check]:
         """Return sanity checks of this project's own, made after all others."""
         return ()

@@ -71,8 +71,20 @@ class CheckFigures(Figures):
     planned_seconds: float | None = None  # expected time of the planned training
 
 
+class HumanFigure(Figures):
+    """A score of people, as the configuration records it: not taken on these rows."""
+
+    metric: str
+    value: float
+    by: str
+    when: str
+
+
 class BaselineFigures(Figures):
     validation: dict[str, dict[str, float]]  # baseline -> metric -> value
+    seconds: dict[str, float] = {}  # baseline -> to fit it and to predict
+    absent: dict[str, str] = {}  # baseline -> why it was not trained
+    human: HumanFigure | None = None
 
 
 class TrainPoint(Figures):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from datetime import date
+from typing import Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from components.common.data_settings import DataSettings, SplitSettings, ValidationSettings
 from training_core.settings import CheckSettings, Settings, TrainingSettings
@@ -20,21 +21,57 @@ class TaskReference(Settings):
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the task itself.")
 
 
+class HumanScore(Settings):
+    """How well people do, as somebody measured it once."""
+
+    metric: Literal["log_loss", "brier", "error", "auc"] = Field(description="What was measured.")
+    value: float = Field(allow_inf_nan=False, description="Its value.")
+    by: str = Field(min_length=1, description="Who judged, and what: three dispatchers, 400 rows.")
+    when: str = Field(min_length=1, description="When, in words or as a date.")
+
+    @field_validator("when", mode="before")
+    @classmethod
+    def _words(cls, when: Any) -> Any:
+        """YAML makes a date of 2013-05-01, and a number of 2013."""
+        return str(when) if isinstance(when, date | int) else when
+
+
 class BaselineSettings(Settings):
-    """Simple models that the network has to beat."""
+    """Simple models that the network has to beat; the task itself may bring a `rule`."""
 
     table: list[str] = Field(
         default_factory=list, description="Columns of a table of rates, smoothed; empty: no table."
     )
     table_smoothing: float = Field(100.0, ge=0, description="Rows of prior added to each cell.")
-    logistic: bool = Field(True, description="Logistic regression on one-hot features.")
+    linear: bool = Field(
+        True,
+        description="Logistic or ridge regression, by kind of task, on the network's inputs, "
+        "categories one-hot. Once called `logistic`, which is still understood.",
+    )
+    trees: bool = Field(True, description="Gradient-boosted trees on the network's inputs.")
+    trees_rounds: int = Field(100, ge=1, description="Trees one after another (for each class).")
+    trees_lr: float = Field(0.1, gt=0, le=1, description="Share of each tree's answer added.")
     input_independent_steps: int = Field(
         200, ge=10, description="Steps of the network trained on features without information."
     )
+    human: HumanScore | None = Field(
+        None,
+        description="A score of people, shown beside the others. It has no predictions row by row, "
+        "so nothing can be paired with it; to demand it, write it under decision.floors.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old_name(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "logistic" not in given:
+            return given
+        if "linear" in given:
+            raise ValueError("`logistic` is the old name of `linear`: give one of them")
+        return {"linear" if key == "logistic" else key: value for key, value in given.items()}
 
 
-Baseline = Literal["prior", "input_independent", "table", "logistic"]
-BASELINES: tuple[Baseline, ...] = ("prior", "input_independent", "table", "logistic")
+Baseline = Literal["prior", "input_independent", "rule", "table", "linear", "trees"]
+BASELINES: tuple[Baseline, ...] = get_args(Baseline)
 
 
 class DecisionSettings(Settings):
@@ -64,6 +101,18 @@ class DecisionSettings(Settings):
         ["prior", "input_independent"],
         description="Baselines that must be beaten, the whole interval above 0.",
     )
+
+    @field_validator("must_beat", mode="before")
+    @classmethod
+    def _can_be_paired(cls, names: Any) -> Any:
+        if not isinstance(names, list):
+            return names
+        if "human" in names:
+            raise ValueError(
+                "the human score has no predictions row by row, so no interval can be paired with "
+                "it; write its value under decision.floors (or decision.minimum_auc) instead"
+            )
+        return ["linear" if name == "logistic" else name for name in names]
 
 
 class TrackingSettings(Settings):
@@ -114,10 +163,13 @@ class ProjectSettings(Settings):
 
     @property
     def offered_baselines(self) -> list[str]:
-        """Names of the baselines that will be trained, in the order of `BASELINES`."""
-        absent = set()
-        if not self.baselines.table:
-            absent.add("table")
-        if not self.baselines.logistic:
-            absent.add("logistic")
-        return [name for name in BASELINES if name not in absent]
+        """Names of the baselines that may be trained, in the order of `BASELINES`.
+
+        Whether there is a rule the task knows.
+        """
+        asked = {
+            "table": bool(self.baselines.table),
+            "linear": self.baselines.linear,
+            "trees": self.baselines.trees,
+        }
+        return [name for name in BASELINES if asked.get(name, True)]

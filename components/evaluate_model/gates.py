@@ -11,7 +11,8 @@ Verdict = Literal["promote", "hold", "inconclusive"]
 _WORDS = {
     "log_loss": "log loss", "brier": "Brier score", "error": "error rate", "auc": "AUC",
     "prior": "the prior", "input_independent": "the input-independent network",
-    "table": "the table of rates", "logistic": "logistic regression", "champion": "the champion",
+    "rule": "the task's rule", "table": "the table of rates", "linear": "the linear model",
+    "trees": "the gradient-boosted trees", "champion": "the champion",
 }  # fmt: skip
 
 

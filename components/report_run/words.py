@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from components.common.figures import Comparison, EvaluateFigures, Gate, PromoteFigures
+from components.common.figures import (
+    Comparison,
+    EvaluateFigures,
+    Gate,
+    HumanFigure,
+    PromoteFigures,
+)
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
 from components.report_run.formats import (
@@ -154,6 +160,18 @@ def difference(compared: Comparison, *, metric: str, unit: str) -> str:
         f"Against {title(compared.against)} the challenger’s {title(metric)} is {amount} {side} "
         f"(interval of the difference {interval(compared.low, compared.high)}, over "
         f"{plural(compared.clusters, unit)}): {meaning}."
+    )
+
+
+def human(recorded: HumanFigure, evaluated: EvaluateFigures | None) -> str:
+    """What a recorded human score says, and what it cannot say."""
+    own = evaluated.metrics.get("challenger", {}).get(recorded.metric) if evaluated else None
+    beside = "" if own is None else f"; on the holdout the challenger’s is {fixed(own, 4)}"
+    return (
+        f"Human {title(recorded.metric)}, as evertrain.yaml records it: "
+        f"{fixed(recorded.value, 4)}{beside} (by: {short(recorded.by, 200)}; "
+        f"when: {short(recorded.when, 60)}). It was not taken on these rows and has no predictions "
+        "row by row, so no interval can compare the two."
     )
 
 

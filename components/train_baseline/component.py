@@ -18,7 +18,7 @@ def train_baseline(
     baselines: Output[Dataset],
     metrics: Output[Metrics],
 ) -> None:
-    """Train prior, input-independent network, table of rates and logistic regression.
+    """Train prior, rule, table, linear model, trees and a network without inputs.
 
     Args:
         project: Folder of the project, inside the image.

@@ -9,6 +9,7 @@ from components.common.data_figures import Expectation, Finding, ValidateFigures
 from components.common.local import fetch_snapshot, open_cache, refuse_mixed_schemas
 from components.common.manifest import read_manifest
 from components.common.records import step
+from components.common.runnable import runnable_task
 from components.common.tables import add_view, naming_damage, open_tables
 from components.validate_data.data_docs import data_docs_page
 from components.validate_data.examination import examine
@@ -30,6 +31,7 @@ def run(
     with step(
         "validate_data", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
+        runnable_task(context.project)  # a run that was not started by the command line
         manifest = read_manifest(context.store, data_digest, open_cache(context))
         objects = fetch_snapshot(context, manifest)
         refuse_mixed_schemas(objects)

@@ -9,7 +9,7 @@ from typing import Literal
 from pipelines.init.columns import Column
 from pipelines.init.features import Features
 
-_MOST_LOGISTIC = 2_000_000 * 20  # rows × columns that a logistic regression holds in 5 GB at most
+_MOST_SIMPLE = 2_000_000 * 20  # rows × columns that linear model and trees hold in 5 GB at most
 _MOST_IN_MEMORY = 2**30  # bytes of features
 
 
@@ -20,6 +20,7 @@ class Sizes:
     Attributes:
         rows: Of the train split, about.
         noise: First value for `decision.retraining_noise`; not measured.
+        simple_models: Whether there is memory for a linear model and for trees.
         table: Columns of the table of rates; empty: none worth having.
     """
 
@@ -29,7 +30,7 @@ class Sizes:
     data: Literal["memory", "disk"]
     noise: float
     table: list[str]
-    logistic: bool
+    simple_models: bool
 
 
 def choose_sizes(columns: list[Column], features: Features, *, rows: int) -> Sizes:
@@ -49,7 +50,7 @@ def choose_sizes(columns: list[Column], features: Features, *, rows: int) -> Siz
         data="disk" if rows * width * 8 > _MOST_IN_MEMORY else "memory",
         noise=0.006 if rows > 50_000 else 0.01,
         table=_table(columns, features, rows=rows),
-        logistic=rows * width <= _MOST_LOGISTIC,
+        simple_models=rows * width <= _MOST_SIMPLE,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from components.common.figures import Comparison, Gate
-from components.common.settings import DecisionSettings
+from components.common.settings import BASELINES, DecisionSettings
 from components.evaluate_model.gates import baseline_gate, champion_gate, decide, floor_gates
 
 
@@ -72,6 +72,13 @@ def test_an_interval_passes_only_wholly_above_nothing(
 ) -> None:
     assert baseline_gate(against("prior", low, high), settings(margin=0.5)).outcome == outcome
     assert champion_gate(against("champion", low, high), settings()).outcome == outcome
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_each_baseline_can_be_one_that_must_be_beaten(name: str) -> None:
+    gate = baseline_gate(against(name, 0.1, 0.2), settings(must_beat=[name]))
+    assert gate.outcome == "pass"
+    assert gate.name.startswith("baseline: the ")
 
 
 def test_the_margin_is_what_the_champion_may_be_better_by() -> None:

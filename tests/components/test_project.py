@@ -31,7 +31,34 @@ def test_off_is_a_word_and_not_a_falsehood(fresh_project: Path) -> None:
     file.write_text(file.read_text().replace("quarantine_budget: 0.01", levels))
     settings = open_project(fresh_project, overrides=["training.deterministic=off"]).settings
     assert settings.validation.level("leak") == settings.training.deterministic == "off"
-    assert open_project(fresh_project, overrides=["baselines.logistic=false"])
+    assert open_project(fresh_project, overrides=["baselines.trees=false"])
+
+
+def test_the_old_name_of_the_linear_baseline_is_still_understood(fresh_project: Path) -> None:
+    file = fresh_project / "evertrain.yaml"
+    file.write_text(file.read_text().replace("  linear: true", "  logistic: false"))
+    settings = open_project(fresh_project).settings
+    assert settings.offered_baselines == ["prior", "input_independent", "rule", "table", "trees"]
+    beaten = ["baselines.logistic=true", "decision.must_beat=[logistic]"]
+    assert open_project(fresh_project, overrides=beaten).settings.decision.must_beat == ["linear"]
+    what, _ = fault(fresh_project, "baselines.linear=true")
+    assert "`logistic` is the old name of `linear`" in what
+
+
+def test_a_human_score_says_who_and_when_and_cannot_be_among_what_must_be_beaten(
+    fresh_project: Path,
+) -> None:
+    score = "baselines.human={metric: error, value: 0.2, by: two people, when: 2013-05-01}"
+    human = open_project(fresh_project, overrides=[score]).settings.baselines.human
+    assert human is not None
+    assert (human.value, human.when) == (0.2, "2013-05-01")
+    what, _ = fault(fresh_project, score, "decision.must_beat=[prior, human]")
+    assert "no predictions row by row" in what
+    assert "decision.floors" in what
+    what, _ = fault(fresh_project, "baselines.human={metric: error, value: 0.2, by: me}")
+    assert "'baselines.human.when' is missing" in what
+    what, _ = fault(fresh_project, score.replace("0.2", ".nan"))
+    assert "baselines.human.value" in what
 
 
 @pytest.mark.parametrize(

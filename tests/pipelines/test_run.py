@@ -85,7 +85,7 @@ def test_the_first_model_is_promoted_on_floors_and_baselines(first: Ended) -> No
     assert all(s["status"] == "done" and not s["cache_hit"] for s in record["steps"])
     assert record["data_rows"] == 59 * 50
     assert set(record["metrics"]) == {
-        "challenger", "prior", "input_independent", "table", "logistic"
+        "challenger", "prior", "input_independent", "rule", "table", "linear", "trees"
     }  # fmt: skip
 
 

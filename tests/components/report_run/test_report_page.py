@@ -119,7 +119,7 @@ def test_the_page_names_data_drift_quarantine_leaks_splits_and_lineage() -> None
         "pressure possible 12 0.01 %", "within the budget of 0.1 %", "objects/5a175a17",
         "moved before that: dew_point", "mean between", "2013-04-17", "no row key is in two parts",
         "step 168", "ECE 0.0094",
-        "Area 0.738", "9,588", "logistic", "2 min 23 s", "sha256:51c2aa07e1", "4be1c02d9f",
+        "Area 0.738", "9,588", "linear", "2 min 23 s", "sha256:51c2aa07e1", "4be1c02d9f",
         "torch==2.13.0", "retraining_noise: 0.0008", REPLAY, RUN, "shard model-0",
         "from the cache", "95 % interval", "entry 4 written",
     ):  # fmt: skip
@@ -128,6 +128,28 @@ def test_the_page_names_data_drift_quarantine_leaks_splits_and_lineage() -> None
     assert "departure_delay alone ranks the labels with an AUC of 0.998" in broken
     assert "failed: 1 as a warning" in broken
     assert "refused The data was refused by validate_data" in broken
+
+
+def test_the_page_shows_every_baseline_its_time_and_why_one_is_absent() -> None:
+    text = Outline(page_of("promoted")).text
+    assert "trees 0.4733" in text
+    assert "linear 0.4861 0.1572 0.2190 0.7090 3.6 s" in text
+    assert "Not trained: rule (the task brings none)." in text
+
+
+def test_a_human_score_stands_beside_the_others_and_is_compared_with_none() -> None:
+    run, records = finished()
+    text = Outline(page_of("promoted")).text
+    assert "human, as recorded – – 0.2456 –" in text
+    assert (
+        "Human error rate, as evertrain.yaml records it: 0.2456; on the holdout the challenger’s "
+        "is 0.2102 (by: three dispatchers, 400 flights each; when: 2012-11). It was not taken on "
+        "these rows and has no predictions row by row, so no interval can compare the two."
+    ) in text
+    compared = [c["against"] for c in records["evaluate_model"].figures["comparisons"]]
+    assert "human" not in compared
+    del records["evaluate_model"]
+    assert "0.2456 (by:" in Outline(render(run=run, records=records, replay=REPLAY)).text
 
 
 def test_words_from_data_are_escaped_wherever_they_stand() -> None:
