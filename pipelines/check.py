@@ -57,7 +57,8 @@ def checks_of_project(project: Project | None) -> list[Check]:
     """Return the checks there are, a project's own among them."""
     from training_core.checks.runner import checks_of
 
-    return checks_of(project.task() if project is not None else None)
+    with _talking():
+        return checks_of(project.task() if project is not None else None)
 
 
 def planned_checks(project: Project, only: Sequence[str]) -> list[str]:
@@ -95,7 +96,7 @@ def check(
     """
     settings = project.settings
     _limit_threads(project)
-    with contextlib.redirect_stdout(sys.stderr):  # a task may print; stdout is data
+    with _talking():
         import torch
 
         from pipelines.check_rows import read_rows
@@ -123,6 +124,11 @@ def check(
         objects=rows.objects,
         page=write_page(project, figures) if page else "",
     )
+
+
+def _talking() -> contextlib.AbstractContextManager[object]:
+    """What a task prints is talk, for stdout is data."""
+    return contextlib.redirect_stdout(sys.stderr)
 
 
 def _limit_threads(project: Project) -> None:
