@@ -98,13 +98,12 @@ def _curves(curves: dict[str, Curve], points: int) -> dict[str, list[tuple[int, 
 
 
 def _thinned(curve: Curve, most: int) -> list[tuple[int, float]]:
-    known = [(int(step), _finite(value)) for step, value in curve]
-    finite = [(step, value) for step, value in known if value is not None]
-    if len(finite) <= most:
-        return finite
+    finite = [(step, value) for step, value in curve if math.isfinite(value)]
     last = len(finite) - 1
-    places = dict.fromkeys(round(i * last / max(1, most - 1)) for i in range(most))
-    return [finite[place] for place in places]
+    if len(finite) > most:
+        places = dict.fromkeys(round(i * last / max(1, most - 1)) for i in range(most))
+        finite = [finite[place] for place in places]
+    return [(int(step), _rounded(value)) for step, value in finite]
 
 
 def _row(row: dict[str, Any]) -> dict[str, str | float]:
@@ -150,9 +149,14 @@ def _short(value: Any, length: int) -> str:
 
 
 def _finite(value: Any) -> float | None:
-    """A number of any kind as a float of six digits, in half the bytes; None: there is none."""
+    """A number of any kind, rounded; None where there is none."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return float(f"{number:.6g}") if math.isfinite(number) else None
+    return _rounded(number) if math.isfinite(number) else None
+
+
+def _rounded(value: float) -> float:
+    """Six significant digits, in half the bytes."""
+    return float(f"{float(value):.6g}")

@@ -20,10 +20,11 @@ class OutputsAreSmall(Check):
         largest = float(outputs.detach().abs().max())
         rows = [[float(v)] for v in outputs.detach()[:4]]
         heat = Heat(rows=["a", "b", "c", "d"], columns=["output"], values=rows)
+        seen = {"measured": largest, "limit": LIMIT, "heat": heat}
         said = f"the largest output of {len(subject.train)} rows is {largest:.3g}"
         if largest < LIMIT:
-            return self.passed(said, measured=largest, limit=LIMIT, heat=heat)
-        return self.failed(said, measured=largest, limit=LIMIT, advice="scale the last layer")
+            return self.passed(said, **seen)
+        return self.failed(said, advice="scale the last layer", **seen)
 
 
 class NoFuture(Check):
