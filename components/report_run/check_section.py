@@ -18,6 +18,7 @@ from components.report_run.formats import plain, short, title
 
 IN_THE_REPORT, ALONE = 0.3, 0.7  # share of the page
 _BYTES = {200: 300_000, 120: 200_000, 60: 100_000, 30: 40_000, 10: 0}  # by rows of long tables
+_LEAST = 2_000  # bytes of a small picture
 _CELL, _NAME = 80, 60  # characters
 
 
@@ -113,6 +114,9 @@ class _Room:
 
 def _shown(check: Check, verdict: str, room: _Room) -> Shown:
     made = Shown(check, f"check-{verdict.replace('_', '-')}")
+    if room.left < _LEAST:  # drawing what is thrown away takes seconds
+        made.left_out = bool(check.curves or check.heat or check.table or check.samples)
+        return made
     curves = check_pictures.curves(check, f"{made.name}-curves")
     if room.has(len(curves)):
         made.curves = curves

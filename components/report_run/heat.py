@@ -38,7 +38,7 @@ class Shading:
 
     @property
     def log(self) -> bool:
-        return self.low > 0 and self.high / self.low > _STEEP
+        return self.low > 0 and self.high > _STEEP * self.low
 
     def __call__(self, value: float | None) -> str:
         if value is None or not math.isfinite(value):
@@ -47,8 +47,9 @@ class Shading:
             return ""
         share = abs(value) / self.high
         if self.log:
-            share = math.log(abs(value) / self.low) / math.log(self.high / self.low)
-        shade = 1 + min(SHADES - 1, int(share * SHADES))
+            low, high = math.log(self.low), math.log(self.high)
+            share = (math.log(abs(value)) - low) / (high - low)
+        shade = 1 + min(SHADES - 1, max(0, int(share * SHADES)))
         return f"heat shade-{shade}" + " below" * (value < 0)
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 from report_data_cases import DATA_CASES, wide
-from report_outline import Outline, check_pictures, data_page_of, page_of
+from report_outline import Outline, check_pictures, checks_page_of, data_page_of, page_of
 from report_sample_data import snapshot
 from report_samples import CASES, REPLAY, finished
 
@@ -22,9 +22,12 @@ INSIDE = re.compile(r"#|data:,$|data:image/png;base64,[A-Za-z0-9+/]{0,8000}=*$")
 
 
 @pytest.fixture(
-    scope="module", params=[*sorted(CASES), *(f"data of {name}" for name in sorted(DATA_CASES))]
+    scope="module",
+    params=[*sorted(CASES), *(f"data of {name}" for name in sorted(DATA_CASES)), "checks"],
 )
 def page(request: pytest.FixtureRequest) -> str:
+    if request.param == "checks":
+        return checks_page_of()
     _, _, name = request.param.rpartition("data of ")
     return page_of(name) if name == request.param else data_page_of(name)
 
