@@ -17,7 +17,7 @@ from components.common.project import open_project
 from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
 from pipelines import show
-from training_core.errors import EvertrainError
+from training_core.errors import ConfigurationError, EvertrainError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -86,6 +86,43 @@ def run(
         record = run_locally(opened, data=data, overrides=overrides, force=force, on_step=on_step)
     show.run(opened, record, as_json=as_json)
     raise typer.Exit(record.exit_code)
+
+
+@app.command()
+def check(
+    project: Annotated[
+        Path | None, typer.Argument(help="Folder of the project (it holds evertrain.yaml).")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Make this check alone; may be repeated."),
+    ] = None,
+    data: Annotated[str, typer.Option(help="Data URI instead of data.source.")] = "",
+    settings: SetOption = None,
+    page: Annotated[bool, typer.Option("--page", help="Write a page of what they saw.")] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Say which checks there are, and make none.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the sanity checks of the training code, without training: silent bugs, in minutes."""
+    from components.check_training.step import stop_if_broken
+    from pipelines import check as checks
+    from pipelines import show_checks
+
+    if project is None and not list_:
+        raise ConfigurationError(
+            "no project is named", hint="evertrain check PROJECT, or evertrain check --list"
+        )
+    opened = open_project(project, overrides=settings, data=data) if project is not None else None
+    if opened is None or list_:
+        show_checks.catalogue(checks.checks_of_project(opened), as_json=as_json)
+        return
+    names = checks.planned_checks(opened, only or [])
+    with show_checks.progress(names) as on_finding:
+        found = checks.check(opened, only=only or [], page=page, on_finding=on_finding)
+    show_checks.result(found, as_json=as_json)
+    stop_if_broken(found.figures)
 
 
 @app.command(name="compile")

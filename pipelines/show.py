@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pipelines.doctor import Finding
     from pipelines.init.start import Written
 
-_TALK = Console(stderr=True, highlight=False)
+TALK = Console(stderr=True, highlight=False)
 _WIDE = 200  # characters, where there is no terminal to fit into
-_DATA = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+DATA = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 _MARKS = {"done": "✓", "stopped": "✗", "failed": "✗", "interrupted": "!", "not_run": "·"}
 
 
@@ -36,7 +36,7 @@ def lines(value: Any, words: list[str], *, as_json: bool) -> None:
 
 def error(words: str) -> None:
     """Say what went wrong."""
-    _TALK.print(f"error: {words}", markup=False, soft_wrap=True)  # paths must stay in one piece
+    TALK.print(f"error: {words}", markup=False, soft_wrap=True)  # paths must stay in one piece
 
 
 def unexpected(fault: Exception) -> int:
@@ -54,7 +54,7 @@ def unexpected(fault: Exception) -> int:
 def progress() -> Iterator[Callable[[str, str], None]]:
     """Show which step is under way: a spinner on a terminal, a line a step elsewhere."""
     began: dict[str, float] = {}
-    with _TALK.status("starting") as status:
+    with TALK.status("starting") as status:
 
         def on_step(name: str, event: str) -> None:
             if event == "started":
@@ -62,7 +62,7 @@ def progress() -> Iterator[Callable[[str, str], None]]:
                 status.update(name)
                 return
             seconds = time.monotonic() - began.get(name, time.monotonic())
-            _TALK.print(f"{name:<18} {seconds:6.1f} s", markup=False)
+            TALK.print(f"{name:<18} {seconds:6.1f} s", markup=False)
 
         yield on_step
 
@@ -82,15 +82,15 @@ def run(project: Project, record: RunRecord, *, as_json: bool) -> None:
         seconds = "" if step.status == "not_run" else f"{step.seconds:.1f}"
         words = step.status.replace("_", " ") + (" (cached)" if step.cache_hit else "")
         table.add_row(step.step, seconds, f"{_MARKS[step.status]} {words}")
-    _DATA.print(table)
-    _DATA.print(f"verdict:  {verdict_words(record)}", markup=False)
+    DATA.print(table)
+    DATA.print(f"verdict:  {verdict_words(record)}", markup=False)
     for reason in record.reasons:
-        _DATA.print(f"reason:   {reason}", markup=False, soft_wrap=True)
+        DATA.print(f"reason:   {reason}", markup=False, soft_wrap=True)
     if record.hint:
-        _DATA.print(f"hint:     {record.hint}", markup=False, soft_wrap=True)
-    _DATA.print(f"champion: {_arrow(record)}", markup=False)
+        DATA.print(f"hint:     {record.hint}", markup=False, soft_wrap=True)
+    DATA.print(f"champion: {_arrow(record)}", markup=False)
     location = report_location(project_store(project), record.run)
-    _DATA.print(f"report:   {location}", markup=False, soft_wrap=True)
+    DATA.print(f"report:   {location}", markup=False, soft_wrap=True)
 
 
 def verdict_words(record: RunRecord) -> str:
@@ -131,7 +131,7 @@ def history(entries: list[PromotionEntry], *, as_json: bool) -> None:
     for e in entries:
         when = f"{e.when:%Y-%m-%d %H:%M:%S}"
         table.add_row(str(e.number), when, e.action, e.version, e.who, e.reason)
-    _DATA.print(table) if entries else print("nothing was promoted yet")
+    DATA.print(table) if entries else print("nothing was promoted yet")
 
 
 def runs(records: list[RunRecord], *, as_json: bool) -> None:
@@ -145,13 +145,13 @@ def runs(records: list[RunRecord], *, as_json: bool) -> None:
     for r in records:
         reason = r.reasons[0] if r.reasons else ""
         table.add_row(r.run, verdict_words(r), f"{r.seconds:.1f}", _arrow(r), reason)
-    _DATA.print(table) if records else print("there are no runs yet")
+    DATA.print(table) if records else print("there are no runs yet")
 
 
 def data(page: DataPage, *, as_json: bool) -> None:
     """Where the page of a run's data is; its verdict is talk."""
     if not as_json:
-        _TALK.print(
+        TALK.print(
             f"{page.judgement.headline} {page.judgement.reason}", markup=False, soft_wrap=True
         )
     lines(page.as_json(), [page.place], as_json=as_json)
@@ -182,9 +182,9 @@ def proposal(written: Written, *, as_json: bool) -> None:
     table = Table(show_header=False, title=f"wrote {written.folder}", title_justify="left")
     for name, words in rows_of(written.proposal):
         table.add_row(Text(name), Text(words))
-    _DATA.print(table)
-    _DATA.print(f"check:    {written.folder}/README.md says what to look at first", soft_wrap=True)
-    _DATA.print(f"next:     evertrain run {written.folder}", markup=False, soft_wrap=True)
+    DATA.print(table)
+    DATA.print(f"check:    {written.folder}/README.md says what to look at first", soft_wrap=True)
+    DATA.print(f"next:     evertrain run {written.folder}", markup=False, soft_wrap=True)
 
 
 def findings(found: list[Finding], *, as_json: bool) -> None:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -14,6 +15,10 @@ import typer
 from components.common.figures import Figures
 from pipelines.cli import app
 from pipelines.describe import generated
+from tests.small_project.make_data import month
+from tests.small_project.task import SmallTask
+from training_core.checks.runner import make
+from training_core.checks.subject import Subject
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -98,6 +103,15 @@ def test_the_trainer_runs_without_the_pipeline_as_its_page_says(tmp_path: Path) 
         "again": "epochs after 800 steps, from step 800",
         "two processes": "epochs after 800 steps, from step 0",
     }
+
+
+def test_the_check_of_the_documents_can_be_made() -> None:
+    page = (ROOT / "docs" / "checks.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    said: dict[str, Any] = {}
+    exec(code, said)
+    finding = make(said["OutputsAreSmall"](), Subject(SmallTask(), month(1)))
+    assert (finding.verdict, finding.limit) == ("pass", 100), finding.message
 
 
 def test_every_component_names_figures_that_exist() -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING
 
+from components.check_training.recording import figures_of
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json
-from components.common.figures import Check, CheckFigures
+from components.common.figures import CheckFigures
 from components.common.records import step, threads_of
 from components.common.rows import read_part
 from training_core.errors import StoppedByGate
 
 if TYPE_CHECKING:
-    from training_core.checks.contract import Curve, Finding
-
-_POINTS = 120  # of a curve that are kept
+    from training_core.checks.contract import Finding
 
 
 def run(
@@ -49,43 +47,33 @@ def run(
             settings=settings.checks,
             planned_rows=manifest["parts"]["train"]["rows"],
         )
-        findings = run_checks(subject)
-        context.say(figures_of(findings))
-        log_metrics(metrics, {f.name: f.measured for f in findings if f.measured is not None})
-        stop_if_broken(findings)
+        figures = figures_of(run_checks(subject, on_finding=_say))
+        context.say(figures)
+        measured = {c.name: c.measured for c in figures.checks if c.measured is not None}
+        log_metrics(metrics, measured)
+        stop_if_broken(figures)
 
 
-def figures_of(findings: list[Finding]) -> CheckFigures:
-    """Return what is recorded: curves thinned, figures that are not finite left out."""
-    return CheckFigures(
-        checks=[Check.model_validate(_recorded(finding)) for finding in findings],
-        seconds=sum(finding.seconds for finding in findings),
-    )
-
-
-def stop_if_broken(findings: list[Finding]) -> None:
+def stop_if_broken(figures: CheckFigures) -> None:
     """Raise StoppedByGate if a check failed: it names every one that did."""
-    failed = [finding for finding in findings if finding.verdict == "fail"]
+    failed = [check for check in figures.checks if check.verdict == "fail"]
     if not failed:
         return
     first, *others = failed
-    also = f"; also failed: {', '.join(f.name for f in others)}" if others else ""
+    also = f"; also failed: {', '.join(check.name for check in others)}" if others else ""
+    advice = first.advice.rstrip().rstrip(".")
     raise StoppedByGate(
         f"the training code is broken ({first.name}): {first.message}{also}",
-        hint=f"{first.advice}; nothing was trained",
+        hint=f"{advice}; nothing was trained" if advice else "nothing was trained",
     )
 
 
-def _recorded(finding: Finding) -> dict[str, Any]:
-    said = dataclasses.asdict(finding)
-    said["curves"] = {name: _thinned(curve) for name, curve in finding.curves.items()}
-    for name in ("measured", "limit"):
-        if said[name] is not None and not math.isfinite(said[name]):
-            said[name] = None
-    return said
+def line_of(finding: Finding) -> str:
+    """A finding as one line of a log."""
+    words = finding.verdict.replace("_", " ")
+    said = " ".join(finding.message.split())
+    return f"{finding.name:<28} {words:<14} {finding.seconds:5.1f} s  {said}"
 
 
-def _thinned(curve: Curve) -> Curve:
-    finite = [(step, value) for step, value in curve if math.isfinite(value)]
-    every = max(1, len(finite) // _POINTS)
-    return finite[::every]
+def _say(finding: Finding) -> None:
+    print(line_of(finding), file=sys.stderr, flush=True)

@@ -45,11 +45,11 @@ class Sample(Figures):
 
     raw: dict[str, str]
     network: dict[str, str]
-    images: dict[str, list[list[str]]] = {}  # rows of pixels as #rrggbb
+    images: dict[str, str] = {}  # PNG in base64, by name
 
 
 class Check(Figures):
-    """One sanity check of the training code: `training_core.checks.contract.Finding`."""
+    """One sanity check of the training code: `training_core.checks.contract.Finding`, bounded."""
 
     name: str
     verdict: Literal["pass", "warn", "fail", "not_applicable", "skipped"]

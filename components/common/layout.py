@@ -10,6 +10,7 @@ runs/<run>/<step>.json           what each step did in a run; run.json, report.h
 keys/<run key>/<step>.json       the latest finished record of a step for this key
 keys/<run key>/finished.json     written when a run with this key has reached its decision
 checkpoints/<run key>/...        training state (training_core.checkpoints)
+checks.html                      the page of the last `evertrain check --page`
 promotions/<number>.json         the promotion log: the truth about the champion
 """
 

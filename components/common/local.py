@@ -83,6 +83,24 @@ def take_in(
     return TakenIn(path, metadata.num_rows, schema)
 
 
+def bring_unknown(source: Source, cache: Cache, key: str, settings: DataSettings) -> LocalObject:
+    """Bring an object that no snapshot knows yet.
+
+    Raises:
+        StoppedByGate: It cannot be read.
+    """
+    temporary = cache.reading()
+    try:
+        source.fetch(key, temporary)
+        sha256 = sha256_of(temporary)
+        taken = take_in(cache, temporary, key=key, sha256=sha256, settings=settings)
+    except LeadsOut as error:
+        raise StoppedByGate(error.what, hint=error.hint) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return LocalObject(key, taken.path, taken.rows)
+
+
 def fetch_snapshot(context: StepContext, manifest: Manifest) -> list[LocalObject]:
     """Return a snapshot's objects as local Parquet files; see `fetch_objects`."""
     return fetch_objects(manifest, context.project.settings.data, open_cache(context))

@@ -31,7 +31,10 @@ SQUARE = 328
 
 @dataclass(frozen=True)
 class Series:
-    """One line; `kind` is its class, `dots` the class of its markers or empty."""
+    """One line; `kind` is its class, `dots` the class of its markers or empty.
+
+    Without a label it is not in the legend.
+    """
 
     label: str
     points: Points
@@ -61,7 +64,7 @@ def line_chart(
     low, high = padded(min(ys), max(ys)) if not log else (min(ys) * 0.9, max(ys) * 1.1)
 
     def draw(width: int) -> tuple[Markup, float]:
-        keys, below = legend([(s.label, _sample(s)) for s in lines], width=width, top=0)
+        keys, below = legend([(s.label, _sample(s)) for s in lines if s.label], width=width, top=0)
         top = below + (40 if marks else 26)
         bottom = top + (230 if width == WIDE else 190)
         across = Scale(min(xs), max(xs) if max(xs) > min(xs) else min(xs) + 1, 52, width - 12)

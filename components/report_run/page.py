@@ -17,7 +17,8 @@ from components.common.data_figures import SnapshotFigures
 from components.common.figures import EvaluateFigures
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
-from components.report_run import costs, pictures, words
+from components.report_run import check_words, costs, pictures, words
+from components.report_run.check_section import IN_THE_REPORT, check_groups
 from components.report_run.data_section import data_section
 from components.report_run.seen import Seen, read
 from components.report_run.templates import fitted
@@ -52,6 +53,8 @@ def render(*, run: RunRecord, records: dict[str, StepRecord], replay: str) -> st
         "slowest": max((s.seconds for s in run.steps), default=0.0) or 1.0,
         "words": words,
         "costs": costs,
+        "check_words": check_words,
+        "check_groups": check_groups(seen.check_training, share=IN_THE_REPORT),
     }
     return fitted("template.html", whole | data_section(run, records, seen))
 

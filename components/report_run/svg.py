@@ -181,7 +181,7 @@ def legend(entries: list[tuple[str, Markup]], *, width: float, top: float) -> tu
     """
     parts, x, y = [], 0.0, top + 12
     for words, sample in entries:
-        needed = 30 + CHARACTER * len(words) + 18
+        needed = 30 + CHARACTER * 13 / 12 * len(words) + 18  # keys are written at 13 px
         if x and x + needed > width:
             x, y = 0.0, y + 20
         parts.append(tag("g", sample, transform=f"translate({x:.0f} {y - 4:.0f})"))

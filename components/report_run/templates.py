@@ -41,12 +41,12 @@ def fitted(name: str, values: dict[str, Any]) -> str:
 
     Args:
         name: Of the template.
-        values: What it needs, but for `css` and `most`, the rows of a long table.
+        values: What it needs, but for `most`, the rows of a long table.
     """
     template = environment().get_template(name)
     page = ""
     for most in ROWS:
-        page = formats.clean(template.render(css=_style(), most=most, **values))
+        page = formats.clean(template.render(most=most, **values))
         if len(page.encode()) < LARGEST:
             break
     return page
@@ -65,8 +65,9 @@ def environment() -> Environment:
     for name in FILTERS:
         made.filters[name] = getattr(formats, name)
     made.globals["tiny_bar"] = tiny_bar
+    made.globals["style"] = _style
     return made
 
 
-def _style() -> Markup:
-    return Markup((HERE / "report.css").read_text())  # noqa: S704 (our own file)
+def _style(name: str) -> Markup:
+    return Markup((HERE / name).read_text())  # noqa: S704 (our own file)

@@ -70,7 +70,7 @@ def divide(
         )
     columns = columns_of(connection, kept)
     source = labelled(f"located_{kept}", label)
-    side = _side(connection, source, settings, columns)
+    side = side_of(connection, source, settings=settings, columns=columns)
     connection.execute(
         f"CREATE VIEW {SIDED} AS SELECT {quoted('located_' + kept)}.*, {side} AS {SIDE}, "
         f"{TARGET} FROM {source}"
@@ -91,13 +91,24 @@ def divide(
     return Division(parts, rows - known)
 
 
-def _side(
+def side_of(
     connection: duckdb.DuckDBPyConnection,
     source: str,
+    *,
     settings: ProjectSettings,
     columns: dict[str, str],
 ) -> str:
-    """SQL for the side of a row."""
+    """Return SQL for the side of a row.
+
+    Args:
+        connection: Where the rows are.
+        source: SQL for the labelled rows; there is one at least.
+        settings: Of the project.
+        columns: DuckDB types by name.
+
+    Raises:
+        StoppedByGate: A time cannot be read, or a column is missing.
+    """
     split, time_column = settings.split, settings.data.time_column
     newest = _newest(connection, source, time_column, columns) if time_column else None
     if split.by == "time":

@@ -12,8 +12,7 @@ import duckdb
 
 from components.common.cache import Cache
 from components.common.data_settings import DataSettings
-from components.common.layout import sha256_of
-from components.common.local import refuse_mixed_schemas, take_in
+from components.common.local import bring_unknown, refuse_mixed_schemas
 from components.common.sources import SUFFIXES, open_source
 from components.common.tables import (
     LocalObject,
@@ -22,7 +21,6 @@ from components.common.tables import (
     naming_damage,
     open_tables,
 )
-from infra.errors import LeadsOut
 from infra.store import ObjectInfo, open_store
 from training_core.errors import ConfigurationError, StoppedByGate
 
@@ -118,7 +116,8 @@ def open_sample(source: Source) -> Iterator[Sample]:
         folder = Path(name)
         cache = Cache(folder / "objects")
         chosen = choose(source.objects)
-        objects = [_fetch(source, info, cache, settings) for info in chosen]
+        opened = open_source(source.uri)
+        objects = [bring_unknown(opened, cache, info.key, settings) for info in chosen]
         scratch = folder / "spill"
         with open_tables(settings, readable=[cache.folder], scratch=scratch) as connection:
             with naming_damage(connection, objects):
@@ -141,20 +140,6 @@ def choose(objects: list[ObjectInfo]) -> list[ObjectInfo]:
 
 def _ending(key: str) -> str:
     return next((e for e in SUFFIXES if key.lower().endswith(e)), "")
-
-
-def _fetch(source: Source, info: ObjectInfo, cache: Cache, settings: DataSettings) -> LocalObject:
-    """An object as a Parquet file on this machine."""
-    temporary = cache.reading()
-    try:
-        open_source(source.uri).fetch(info.key, temporary)
-        sha256 = sha256_of(temporary)
-        taken = take_in(cache, temporary, key=info.key, sha256=sha256, settings=settings)
-    except LeadsOut as error:
-        raise StoppedByGate(error.what, hint=error.hint) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return LocalObject(info.key, taken.path, taken.rows)
 
 
 def _sampled(

@@ -18,6 +18,7 @@ from training_core.checks.contract import Check, Finding, NotApplicable
 from training_core.checks.subject import Subject
 from training_core.determinism import seed_everything
 from training_core.errors import ConfigurationError
+from training_core.task import Task
 
 
 def run_checks(
@@ -37,7 +38,7 @@ def run_checks(
         ConfigurationError: `checks.levels` or `only` name a check that there is not, or two checks
             have one name.
     """
-    checks = [*(kind() for kind in CHECKS), *subject.task.checks()]
+    checks = checks_of(subject.task)
     refuse_unknown(checks, [*subject.settings.levels, *only])
     findings = []
     for check in checks:
@@ -47,6 +48,11 @@ def run_checks(
         findings.append(finding)
         on_finding(finding)
     return findings
+
+
+def checks_of(task: Task | None = None) -> list[Check]:
+    """Return all checks, and those of the task itself, in the order in which they are made."""
+    return [*(kind() for kind in CHECKS), *(task.checks() if task is not None else ())]
 
 
 def make(check: Check, subject: Subject) -> Finding:
@@ -77,7 +83,7 @@ def refuse_unknown(checks: Sequence[Check], named: Sequence[str]) -> None:
     if unknown:
         raise ConfigurationError(
             f"there is no check named {unknown[0]!r} (checks.levels, or the command line)",
-            hint=f"the checks are {', '.join(names)}",
+            hint=f"the checks are {', '.join(names) or 'none'}",
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

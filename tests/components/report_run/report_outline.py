@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from functools import cache
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 from report_data_cases import DATA_CASES
+from report_sample_findings import recorded
 from report_samples import CASES, REPLAY
 
+from components.report_run.checks_page import render_checks
 from components.report_run.data_page import render_data
 from components.report_run.page import render
 
@@ -60,6 +63,13 @@ def data_page_of(case: str) -> str:
     """Render the data's page of one of the cases of either kind."""
     run, records = (CASES | DATA_CASES)[case]()
     return render_data(run=run, records=records)[0]
+
+
+@cache
+def checks_page_of(*, broken: bool = True) -> str:
+    """Render the page of the checks alone."""
+    when = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    return render_checks(recorded(broken=broken), project="flights", when=when)
 
 
 def check_pictures(page: str) -> None:

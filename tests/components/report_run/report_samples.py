@@ -7,10 +7,13 @@ from typing import Any
 
 from report_sample_checks import baselines, checks
 from report_sample_data import snapshot, split, validation
+from report_sample_findings import recorded
 from report_sample_models import RUN, evaluation, promotion, selection, training
 
+from components.check_training.step import stop_if_broken
 from components.common.records import STEPS, StepRecord
 from components.common.run_record import RunRecord, StepSummary
+from training_core.errors import StoppedByGate
 
 KEY = "6f1d0c9b6a4e41f7b0b6d1c2a3e49c55"
 STARTED = datetime(2013, 5, 1, 4, 12, 3, tzinfo=UTC)
@@ -63,6 +66,17 @@ def crashed(status: str = "failed") -> tuple[RunRecord, Records]:
         champion="3",
         bad=("train_distributed", status, code, why, ""),
     )
+
+
+def broken() -> tuple[RunRecord, Records]:
+    """A run whose training code two checks found to be broken."""
+    seen = recorded()
+    try:
+        stop_if_broken(seen)
+    except StoppedByGate as stop:
+        bad = ("check_training", "stopped", stop.exit_code, stop.what, stop.hint)
+    made = [snapshot(), validation(), split(), seen]
+    return composed(dict(zip(STEPS, made, strict=False)), champion="3", bad=bad)
 
 
 def nothing_new() -> tuple[RunRecord, Records]:
@@ -151,6 +165,7 @@ CASES = {
     "held": lambda: finished("hold"),
     "inconclusive": lambda: finished("inconclusive"),
     "stopped": stopped,
+    "broken": broken,
     "crashed": crashed,
     "interrupted": lambda: crashed("running"),
     "nothing_new": nothing_new,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from report_browser import Browser
-from report_outline import data_page_of, page_of
+from report_outline import checks_page_of, data_page_of, page_of
 from report_samples import CASES, REPLAY, finished
 
 from components.report_run.page import render
@@ -34,8 +34,10 @@ return Math.min(...seen.map(e =>
 """
 
 
-@pytest.fixture(params=[*sorted(CASES), *(f"data of {name}" for name in DATA)])
+@pytest.fixture(params=[*sorted(CASES), *(f"data of {name}" for name in DATA), "checks"])
 def page(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param == "checks":
+        return written(tmp_path, checks_page_of())
     _, _, name = request.param.rpartition("data of ")
     return written(tmp_path, data_page_of(name) if name in DATA else page_of(name))
 
