@@ -114,7 +114,7 @@ def _agreement(inputs: Tensor, target: Tensor, offset: int) -> float:
     counts = (wanted != PADDING) & (places < ends[:, None])
     counts &= places + offset < real_lengths(inputs)[:, None]
     differences = (found - wanted)[counts]
-    if len(differences) < PAIRS or len(wanted[counts].unique()) < 2:
+    if len(differences) < PAIRS or len(torch.unique(wanted[counts])) < 2:
         return 0.0
     usual = differences.mode().values
     return float((differences == usual).double().mean())

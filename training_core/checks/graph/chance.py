@@ -9,12 +9,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 def dropouts(model: nn.Module) -> dict[str, float]:
     """Return what of a model drops out with which probability above 0, by the module's name."""
-    found = {}
-    for name, module in model.named_modules():
-        rate = module.p if isinstance(module, _DropoutNd) else getattr(module, "dropout", 0.0)
-        if isinstance(rate, float) and rate > 0 and isinstance(module, _KINDS):
-            found[name] = rate
-    return found
+    rates = {name: _rate(module) for name, module in model.named_modules()}
+    return {name: rate for name, rate in rates.items() if rate > 0}
 
 
 def without_dropout(model: nn.Module) -> nn.Module:
@@ -22,7 +18,7 @@ def without_dropout(model: nn.Module) -> nn.Module:
     for module in model.modules():
         if isinstance(module, _DropoutNd):
             module.p = 0.0
-        elif isinstance(module, _KINDS):
+        elif isinstance(module, nn.MultiheadAttention | nn.RNNBase):
             module.dropout = 0.0
     return model
 
@@ -38,4 +34,11 @@ def state_of(module: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in both}
 
 
-_KINDS = (_DropoutNd, nn.MultiheadAttention, nn.RNNBase)
+def _rate(module: nn.Module) -> float:
+    if isinstance(module, _DropoutNd):
+        return float(module.p)
+    if isinstance(module, nn.MultiheadAttention):
+        return float(module.dropout)
+    if isinstance(module, nn.RNNBase) and module.num_layers > 1:  # it drops between layers
+        return float(module.dropout)
+    return 0.0

@@ -104,7 +104,7 @@ def _reach(model: nn.Module, examples: Examples, answer: Answer) -> Reach:
         same = rows.take(torch.arange(len(rows)).repeat(len(part)))
         moves = change(outputs_of(model, same), outputs_of(model, batch)).flatten(2).amax(2)
         moves = torch.where(_with_answer(rows, answer).repeat(len(part), 1), moves, 0.0)
-        moved[start : start + together] = moves.unflatten(0, (len(part), len(rows))).amax(1)
+        moved[start : start + together] = moves.reshape(len(part), len(rows), -1).amax(1)
     moved = (moved / max(largest(before), 1e-30)).clamp(max=1.0)
     seen = (moved > SHARE).nonzero()
     if not len(seen):
@@ -134,7 +134,7 @@ def _replaced(
 ) -> Examples:
     """Put another token, one that occurs at real positions, at a position of each row."""
     changed = rows.clone()
-    tokens = examples.arrays[name][:1_000, :length].unique()
+    tokens = torch.unique(examples.arrays[name][:1_000, :length])
     column = changed.arrays[name][:, position]
     generator = torch.Generator().manual_seed(position)
     drawn = torch.randint(0, max(1, len(tokens) - 1), column.shape, generator=generator)

@@ -134,11 +134,11 @@ class RowsDoNotMix(Check):
             mixed = _others_replaced(model, rows, others)
             if mixed <= limit:
                 break
-            name = _culprit_name(model, rows, others)
+            name = _culprit_name(model, rows, others) or ""
             if not name or name in set_aside or not _keeps_statistics(model, name, rows):
                 return self.warned(
                     f"in eval mode rows do not mix, in train mode an output moves by {mixed:.3g} "
-                    f"with other rows beside it, in {place_of(model, name or '')}, which is no "
+                    f"with other rows beside it, in {place_of(model, name)}, which is no "
                     "BatchNorm",
                     advice="see that what happens only in training is meant to look at the batch",
                     **{**told, "measured": mixed},

@@ -33,9 +33,9 @@ def calls_of(model: nn.Module, examples: Examples, *, seed: int | None = 0) -> l
 def first_to_part(
     before: list[Call], after: list[Call], *, alike: Callable[[Tensor, Tensor], bool]
 ) -> str | None:
-    """Return the name of the first module whose inputs are alike and outputs are not; "": the model.
+    """Return the name of the first module with inputs that are alike and outputs that are not.
 
-    None: there is none, or the model did not make the same calls.
+    "" is the model itself. None: there is none, or the model did not make the same calls.
     """
     if [call.name for call in before] != [call.name for call in after]:
         return None

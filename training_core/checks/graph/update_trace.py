@@ -68,7 +68,7 @@ class Trace:
 
 
 def trace_updates(subject: Subject) -> Trace:
-    """Take a few steps at the peak rate, with the decay, clipping and augmentation that are planned.
+    """Take a few steps at the peak rate, with the planned decay, clipping and augmentation.
 
     It ends once every trained parameter has had a gradient other than zero and has moved.
     """
