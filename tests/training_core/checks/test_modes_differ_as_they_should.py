@@ -112,7 +112,7 @@ def test_an_evaluation_that_forgets_eval_mode_or_train_mode_fails(
 
     def in_train_mode(task: Any, model: nn.Module, examples: Any, **more: Any) -> Any:
         outputs = model(**examples.arrays)
-        return {"loss": float(task.loss(outputs, examples.target).mean())}
+        return {"loss": float(task.loss(outputs, examples.target).detach().mean())}
 
     monkeypatch.setattr(evaluation, "evaluate", in_train_mode)
     finding = find(ModesDifferAsTheyShould, Sales(Normalised), table())

@@ -62,7 +62,7 @@ def never_decaying(model: nn.Module) -> list[str]:
 
 
 def _against_learning(subject: Subject, trace: Trace) -> float | None:
-    """Only where decay is a step of its own; coupled with the gradient they cannot be told apart."""
+    """Only where decay is a step of its own; in the gradient it cannot be told apart."""
     if subject.training.optimiser.name in ("adam", "sgd"):
         return None
     ratios = []

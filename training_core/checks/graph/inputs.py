@@ -77,7 +77,7 @@ class Donors:
     values: Tensor
 
     def for_rows(self, values: Tensor) -> Tensor:
-        """Return for each of some values of the input, [n, …], a row with another one, int64 [n]."""
+        """Return for each value, [n, …], a row that has another one, int64 [n]."""
         different = (values.flatten(1)[:, None] != self.values.flatten(1)[None]).any(2)
         return self.rows[different.int().argmax(1)]
 

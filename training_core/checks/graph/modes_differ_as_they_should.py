@@ -133,7 +133,7 @@ def _agrees(subject: Subject, batch: Examples) -> Iterator[tuple[Problem, bool]]
     model.train()
     for norm in batch_norms(model).values():
         norm.eval()
-    buffers = {name: value for name, value in state_of(model).items()}
+    buffers = state_of(model)
     one, other = outputs_of(model, batch), outputs_of(model, batch, seed=None)
     after = state_of(model)
     keeps = any(not torch.equal(buffers[name], after[name]) for name in buffers)

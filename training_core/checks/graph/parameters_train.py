@@ -101,10 +101,8 @@ def _without_gradient(subject: Subject, trace: Trace) -> tuple[list[Problem], li
     """Trained parameters that no gradient reaches, or only zeros."""
     wrong: list[Problem] = []
     doubtful: list[Problem] = []
-    none = [
-        n for n, p in trace.parameters.items()
-        if p.requires_grad and p.numel() and not trace.gradients.get(n) and n not in trace.not_finite
-    ]  # fmt: skip
+    trained = {name: p for name, p in trace.parameters.items() if p.requires_grad and p.numel()}
+    none = [n for n in trained if not trace.gradients.get(n) and n not in trace.not_finite]
     if not none or not trace.steps:
         if none:
             wrong.append(("the loss has no gradient at all", "look for detach() or no_grad()"))

@@ -9,7 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from training_core.checks.contract import Check, Finding
-from training_core.checks.graph.calling import copy_of, listed, outputs_of, place_of
+from training_core.checks.graph.calling import (
+    ROUNDING,
+    copy_of,
+    largest,
+    listed,
+    outputs_of,
+    place_of,
+)
 from training_core.checks.graph.chance import batch_norms, state_of, without_dropout
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
@@ -18,10 +25,12 @@ from training_core.feeds.order import order
 # Forward passes in train mode before anything is compared: at a momentum of 0.1 the statistics of
 # weights that no longer move are then within 0.2 %.
 SETTLING = 60
-ROWS = 2_048  # compared
+ROWS, BATCHES = 1_024, 64  # compared, at most
 STANDARD_ERRORS = 5.0
 SHARE = 0.05  # of the loss, or of what was lost before training
 OWN_SHARE = 0.25  # with batches' own statistics, which are noisy where batches are small
+APART = 0.25  # of the outputs' spread: running statistics against those of the data
+FAST, APART_FAST = 0.5, 0.05  # a momentum above holds little more than the last batch
 FORGOTTEN = 0.05  # of where they began: running statistics that keep more were not updated enough
 
 
@@ -52,43 +61,38 @@ class TrainAndEvalAgree(Check):
         if not unsettled.isfinite().all():
             return self._not_finite(subject, model, batches)
         moving = _settle(model, batches)
-        settled = _losses(subject, model.eval(), batches)
-        norms = _norms_in_use(model)
-        start = subject.trained.curve[0][1]
-        if norms:
-            exact = _recalibrated(subject, model, list(norms), batches)
-            gap = _gap(settled, _losses(subject, exact.eval(), batches), subject, batches)
-            limit = _limit(gap, start, share=SHARE)
-            if not gap.mean <= limit:
-                found = self._statistics(subject, model, exact, gap, limit)
-                if found is not None:
-                    return found
+        if _norms_in_use(model):
+            exact = _recalibrated(subject, model, batches)
+            found = self._statistics(subject, model, exact, batches)
+            if found is not None:
+                return found
             model = exact
         return self._modes(subject, model, batches, unsettled=unsettled, moving=moving)
 
     def _statistics(
-        self, subject: Subject, model: nn.Module, exact: nn.Module, gap: Gap, limit: float
+        self, subject: Subject, model: nn.Module, exact: nn.Module, batches: list[Examples]
     ) -> Finding | None:
-        """Running statistics are not those of the data."""
+        """Fail where running statistics are not the data's, and outputs are others for it."""
         norms = _norms_in_use(model)
-        kept = {name: _kept(norm, subject.steps) for name, norm in norms.items()}
-        slow = [name for name, share in kept.items() if share > FORGOTTEN]
-        fast = [n for n, norm in norms.items() if norm.momentum and norm.momentum > 0.5]
-        named = slow or fast or list(norms)
-        momenta = sorted({float(norms[name].momentum or 0) for name in named})
-        told = {"measured": gap.mean, "limit": limit, "table": _apart(norms, batch_norms(exact))}
-        what = (
-            f"in eval mode the loss is {gap.mean:.3g} above the {gap.reference:.3g} that it is "
-            f"with the statistics of the very data (limit {limit:.2g}): "
-            f"{listed([place_of(model, name) for name in named], limit=3)} with momentum "
-            f"{', '.join(f'{m:g}' for m in momenta)}"
-        )
-        if not slow and not fast and all(_kept(n, SETTLING) > FORGOTTEN for n in norms.values()):
+        apart = _outputs_apart(model.eval(), exact.eval(), batches)
+        slow = [name for name, n in norms.items() if _kept(n, subject.steps) > FORGOTTEN]
+        fast = [name for name, n in norms.items() if (n.momentum or 0.0) > FAST]
+        waiting = all(_kept(n, SETTLING) > FORGOTTEN for n in norms.values())
+        if waiting and not slow:
             return None  # slow, but the planned run is long enough
+        limit = APART_FAST if fast and not slow else max(APART, 4 * _noise(norms, batches))
+        if apart <= limit:
+            return None
+        named = slow or fast or list(norms)
+        momenta = ", ".join(sorted({f"{norms[name].momentum or 0:g}" for name in named}))
         return self.failed(
-            what,
+            f"outputs in eval mode are {apart:.0%} of their spread from what they are with the "
+            f"statistics of the very data (limit {limit:.0%}): "
+            f"{listed([place_of(model, name) for name in named], limit=3)} with momentum {momenta}",
             advice="set the BatchNorm's momentum to about 0.1: in torch it is the new batch's part",
-            **told,
+            measured=apart,
+            limit=limit,
+            table=_table(norms, batch_norms(exact)),
         )
 
     def _modes(
@@ -115,7 +119,7 @@ class TrainAndEvalAgree(Check):
             f"on the same rows the loss is {gap.reference + gap.mean:.4g} in eval mode and "
             f"{gap.reference:.4g} in train mode without dropout"
         )
-        told = {"measured": gap.mean, "limit": limit}
+        told = {"measured": abs(gap.mean), "limit": limit}
         draws = not torch.allclose(one, other, rtol=1e-4, atol=1e-6)
         worse = not gap.mean <= limit
         if not worse and (draws or gap.mean >= -limit):
@@ -151,7 +155,7 @@ def _batches(subject: Subject) -> list[Examples]:
         2, min(subject.batch_size, subject.training.batch_size // subject.training.accumulation)
     )
     rows = order(seed=3, epoch=0, count=len(subject.examples))
-    count = max(1, min(len(rows), ROWS) // size)
+    count = min(BATCHES, max(1, min(len(rows), ROWS) // size))
     return [subject.examples.take(rows[i * size : (i + 1) * size]) for i in range(count)]
 
 
@@ -184,13 +188,11 @@ def _norms_in_use(model: nn.Module) -> dict[str, nn.modules.batchnorm._BatchNorm
     return used
 
 
-def _recalibrated(
-    subject: Subject, model: nn.Module, names: list[str], batches: list[Examples]
-) -> nn.Module:
+def _recalibrated(subject: Subject, model: nn.Module, batches: list[Examples]) -> nn.Module:
     """Return a copy whose running statistics are the plain means over the batches."""
     exact = copy_of(subject, model)
     norms = batch_norms(exact)
-    for name in names:
+    for name in _norms_in_use(exact):
         norms[name].momentum = None
         norms[name].reset_running_stats()
     exact.train()
@@ -224,12 +226,28 @@ def _limit(gap: Gap, start: float, *, share: float) -> float:
     return max(STANDARD_ERRORS * gap.error, share * max(abs(gap.reference), 0.2 * abs(start)))
 
 
+@torch.no_grad()
+def _outputs_apart(model: nn.Module, exact: nn.Module, batches: list[Examples]) -> float:
+    """Return how far outputs of two models are apart, as a share of their spread over rows."""
+    one = torch.cat([outputs_of(model, batch) for batch in batches]).double()
+    other = torch.cat([outputs_of(exact, batch) for batch in batches]).double()
+    spread = float((other - other.mean(0)).square().mean().sqrt())
+    apart = float((one - other).square().mean().sqrt())
+    return apart / max(spread, 1e-30) if apart > ROUNDING * largest(other) else 0.0
+
+
+def _noise(norms: dict[str, nn.modules.batchnorm._BatchNorm], batches: list[Examples]) -> float:
+    """Return the share of a deviation by which a mean over few small batches is off by chance."""
+    momentum = max(norm.momentum or 0.0 for norm in norms.values())
+    return math.sqrt(momentum / (2 - momentum) / len(batches[0]))
+
+
 def _kept(norm: nn.modules.batchnorm._BatchNorm, steps: int) -> float:
     """Return how much of where they began running statistics hold after some steps."""
     return 0.0 if norm.momentum is None else float((1 - norm.momentum) ** steps)
 
 
-def _apart(
+def _table(
     norms: dict[str, nn.modules.batchnorm._BatchNorm],
     exact: dict[str, nn.modules.batchnorm._BatchNorm],
 ) -> list[dict[str, str | float]]:
