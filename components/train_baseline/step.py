@@ -85,9 +85,9 @@ def _input_independent(
     """The network itself, trained on inputs that say nothing."""
     import torch
 
+    from training_core.checks.short_training import input_independent, without_information
     from training_core.evaluation import outputs_of
     from training_core.examples import Examples
-    from training_core.sanity import input_independent, without_information
 
     torch.manual_seed(settings.training.seed)
     blind = input_independent(
