@@ -32,12 +32,13 @@ def train(
     import pandas as pd
     import torch
 
-    from components.train_distributed.feeding import train_feed
+    from components.train_distributed.feeding import first_examples, train_feed
     from training_core.checkpoints.catalogue import Checkpoints
     from training_core.determinism import seed_everything
     from training_core.examples import Examples
     from training_core.loop import Trainer
     from training_core.parallel.choose import choose_device, choose_strategy
+    from training_core.prior_bias import set_prior_bias
 
     end_with_parent()
     opened = open_project(project, overrides=overrides)
@@ -54,6 +55,8 @@ def train(
     validation = Examples.from_frame(task, preprocessor, pd.read_parquet(files["validation"]))
     seed_everything(settings.seed)
     model = task.build_model(preprocessor)
+    if settings.bias_from_prior:
+        set_prior_bias(task, model, first_examples(feed, seed=settings.seed))
     parameters = sum(p.numel() for p in model.parameters())  # before they are sharded
     checkpoints = Checkpoints(objects, checkpoint_prefix(run_key))
     tracker = Tracker.open(opened, uri=tracking_uri(opened), run_key=run_key, rank=strategy.rank)

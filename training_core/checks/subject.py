@@ -15,6 +15,7 @@ from training_core.checks.short_training import ShortTraining, train_briefly
 from training_core.examples import Examples
 from training_core.feeds.order import order
 from training_core.preparation import total_steps
+from training_core.prior_bias import set_prior_bias
 from training_core.settings import CheckSettings, TrainingSettings
 from training_core.task import Preprocessor, Task
 
@@ -98,7 +99,10 @@ class Subject:
     def build(self, seed: int = 0) -> nn.Module:
         """Return a new, untrained model; the same one for the same seed."""
         torch.manual_seed(seed)
-        return self.task.build_model(self.preprocessor)
+        model = self.task.build_model(self.preprocessor)
+        if self.training.bias_from_prior:
+            set_prior_bias(self.task, model, self.examples)
+        return model
 
     def batch(self, rows: int, *, seed: int = 0) -> Examples:
         """Return examples drawn without replacement; fewer where there are not as many."""

@@ -1,0 +1,162 @@
+"""Where the loss leads: outputs that go down its slope must come to predict the label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from training_core.checks.loss.agreement import agrees
+from training_core.checks.loss.by_itself import Broken
+from training_core.checks.loss.free_outputs import descend, squashed, wrong_and_sure
+from training_core.examples import Examples
+from training_core.task import Task
+
+_SHARE = 0.1  # of rows that may be otherwise: targets clipped by the loss, ties, empty rows
+
+
+def slope_leads_to_the_label(task: Task, outputs: Tensor, examples: Examples) -> Broken | None:
+    """From the network's outputs, and from wrong ones, the loss goes to its floor at the label.
+
+    Args:
+        task: Gives loss and predictions.
+        outputs: Of an untrained network.
+        examples: As many.
+    """
+    target = examples.target
+    wrong = wrong_and_sure(task.kind, outputs, target)
+    gradients = []
+    for start in (outputs, wrong):
+        free = start.clone().requires_grad_()
+        losses = task.loss(free, target)
+        if not losses.requires_grad:
+            return Broken(
+                message="the loss does not depend on the outputs: it has no gradient",
+                advice="look for detach, no_grad, item, argmax or a comparison in the loss",
+            )
+        (gradient,) = torch.autograd.grad(losses.double().sum(), free, allow_unused=True)
+        if gradient is None:
+            return Broken(
+                message="the loss does not use the outputs: they have no gradient",
+                advice="let the loss be a function of the outputs",
+            )
+        gradients.append(gradient.reshape(len(target), -1).abs().amax(1))
+    return _floors(task, outputs, wrong, examples, gradients)
+
+
+def _floors(
+    task: Task, outputs: Tensor, wrong: Tensor, examples: Examples, gradients: list[Tensor]
+) -> Broken | None:
+    """Look at where both descents end."""
+    target = examples.target
+
+    def losses(free: Tensor) -> Tensor:
+        return task.loss(free, target)
+
+    ends = [descend(losses, start, kind=task.kind) for start in (outputs, wrong)]
+    with torch.no_grad():
+        begun = [losses(start).double() for start in (outputs, wrong)]
+        ended = [losses(end).double() for end in ends]
+        right = [agrees(task.kind, task.predict(end), target) for end in ends]
+        before = agrees(task.kind, task.predict(wrong), target)
+    floor = torch.minimum(*ended)
+    counts = begun[1] > floor + 1e-6 * floor.abs() + 1e-9  # others are of no weight, or all padding
+    stuck = counts & (gradients[1] == 0) & (ended[1] > floor + 0.1 * (begun[1] - floor).abs())
+    if float(stuck.double().mean()) > _SHARE:
+        return Broken(
+            message=f"the loss is flat where outputs are confidently wrong: {int(stuck.sum())} of "
+            f"{len(target)} examples lose {float(begun[1][stuck].mean()):.3g} without a gradient "
+            f"(floor {float(floor[stuck].mean()):.3g})",
+            advice="clip gradients (training.optimiser.clip_norm), not the loss",
+            measured=float(stuck.sum()),
+            limit=_SHARE * len(target),
+        )
+    if not counts.any() and float(torch.maximum(gradients[0], gradients[1]).max()) == 0:
+        return Broken(
+            message="the loss is the same whatever the outputs: their gradient is 0",
+            advice="let the loss be a function of the outputs",
+            measured=0.0,
+        )
+    return (
+        _without_floor(ended, target)
+        or _disagreement(right, before, counts, ended)
+        or _double_squash(task, ends[0], examples)
+        or _ignored(task, counts, examples)
+    )
+
+
+def _without_floor(ended: list[Tensor], target: Tensor) -> Broken | None:
+    lowest = float(torch.minimum(*ended).min())
+    if lowest > -100.0 * max(1.0, float(target.double().abs().max())):
+        return None
+    odd = f"targets lie between {float(target.min()):g} and {float(target.max()):g}"
+    return Broken(
+        message=f"the loss falls without end ({lowest:.3g} after some steps on the outputs): it "
+        f"has the wrong sign, or targets are not what it expects ({odd})",
+        advice="turn the loss round, or bring targets to what it is made for",
+        measured=lowest,
+    )
+
+
+def _disagreement(
+    right: list[Tensor], before: Tensor, counts: Tensor, ended: list[Tensor]
+) -> Broken | None:
+    """Both ends must predict the label; where outputs began wrong tells how it fails."""
+    if not counts.any():
+        return None
+    shares = [float(share[counts].mean()) for share in right]
+    share = min(shares)
+    if share >= 1 - _SHARE:
+        return None
+    said: dict[str, Any] = {"measured": share, "limit": 1 - _SHARE}
+    lowest = float(ended[shares.index(share)][counts].mean())
+    words = f"where the loss is lowest ({lowest:.3g}), {share:.0%} of predictions agree with labels"
+    wrong_way = share < 0.5 and float(before[counts].mean()) >= 1 - _SHARE
+    if wrong_way:
+        return Broken(
+            message=f"{words}: where they were to be wrong they agree, so predict is turned round",
+            advice="let predict mean by an output what the loss means by it",
+            **said,
+        )
+    return Broken(
+        message=f"{words}: loss and predict mean different things by an output, or the loss "
+        "compares it with another label",
+        advice="look at the sign of the loss, at shifted or clipped targets, and at what predict "
+        "does with an output",
+        **said,
+    )
+
+
+def _double_squash(task: Task, lowest: Tensor, examples: Examples) -> Broken | None:
+    twice = squashed(task, lowest, examples.target)
+    if float(twice.double().mean()) <= _SHARE:
+        return None
+    with torch.no_grad():
+        floor = float(task.loss(lowest, examples.target)[twice].double().mean())
+        ceiling = float(task.loss(-10 * lowest, examples.target)[twice].double().mean())
+    return Broken(
+        message=f"outputs run away while the loss stays at {floor:.3g} or above, and it never "
+        f"exceeds {ceiling:.3g}: it squashes them twice",
+        advice="give the loss logits, not what sigmoid or softmax has made of them",
+        measured=floor,
+        limit=0.0,
+    )
+
+
+def _ignored(task: Task, counts: Tensor, examples: Examples) -> Broken | None:
+    """Examples whose loss is the same whatever is said of them."""
+    units = torch.ones(len(counts)) if examples.units is None else examples.units
+    ignored = ~counts & (units > 0)
+    share = float(ignored.double().mean())
+    if share <= _SHARE:
+        return None
+    return Broken(
+        verdict="fail" if share > 0.5 or task.kind == "binary" else "warn",
+        message=f"{int(ignored.sum())} of {len(counts)} examples have the same loss whatever is "
+        "predicted: they teach nothing",
+        advice="look at weights and masks of the loss, unless these classes are left out on "
+        "purpose",
+        measured=share,
+        limit=_SHARE,
+    )
