@@ -33,7 +33,7 @@ class PredictionDynamics(Check):
         if len(seen.fixed) < 2:
             raise NotApplicable("there are not two held-back rows to compare")
         steps = list(seen.predictions)
-        every = torch.stack([p.flatten(1) for p in seen.predictions.values()])  # [steps, rows, …]
+        every = torch.stack([p.reshape(len(p), -1) for p in seen.predictions.values()])
         first, last = every[0], every[-1]
         heat = _heat(subject.task.kind, seen.fixed, seen.predictions)
         size = float(last.abs().mean()) + 1e-12

@@ -16,7 +16,7 @@ from training_core.checks.dynamics.matrices import weight_matrices
 from training_core.checks.dynamics.watched import Watched, watched
 from training_core.checks.subject import Subject
 
-_ROWS = 128
+_ROWS = 1024
 _GROWTH = 1e4  # over the depth; a healthy network keeps within some 100
 _VANISHED = 1e-5
 _FEW_UNITS = 8  # of so few, many may be stuck by chance, or be a gate that is closed
