@@ -14,10 +14,13 @@ from torch.overrides import TorchFunctionMode
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
 
+# Of the rows: those that pass from one end of a tanh to the other are in between.
+_NEARLY_ALL = 0.98
+_RELU = (F.relu, torch.relu, torch.relu_, Tensor.relu, Tensor.relu_)
 # Where a unit is stuck: (lowest, highest) output, and how near to it counts.
 _ENDS: dict[Any, tuple[str, tuple[float, ...], float]] = {
-    **dict.fromkeys((F.relu, torch.relu, torch.relu_, Tensor.relu, Tensor.relu_), ("relu", (0.0,), 0)),
-    F.relu6: ("relu6", (0.0, 6.0), 0),
+    **dict.fromkeys(_RELU, ("relu", (0.0,), 0.0)),
+    F.relu6: ("relu6", (0.0, 6.0), 0.0),
     **dict.fromkeys((F.gelu,), ("gelu", (0.0,), 1e-4)),
     **dict.fromkeys((F.silu,), ("silu", (0.0,), 1e-4)),
     **dict.fromkeys((torch.tanh, Tensor.tanh, Tensor.tanh_, F.tanh), ("tanh", (-1.0, 1.0), 0.01)),
@@ -38,7 +41,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Stuck:
-    """Units of an activation that are at an end of its range for all rows.
+    """Units of an activation that are at an end of its range, for (nearly) all rows.
 
     Attributes:
         where: The module in which it is called, and which function.
@@ -91,7 +94,7 @@ def flow(subject: Subject, model: nn.Module, examples: Examples) -> tuple[list[S
         Scale(name, _size(output), 0.0 if output.grad is None else _size(output.grad))
         for name, output in outputs.items()
     ]
-    return scales, watching.stuck
+    return scales, watching.stuck_beside(result)
 
 
 def _size(values: Tensor) -> float:
@@ -104,25 +107,32 @@ class _Activations(TorchFunctionMode):
 
     def __init__(self, inside: list[str]) -> None:
         super().__init__()
-        self._inside, self.stuck = inside, []  # type: tuple[list[str], list[Stuck]]
+        self._inside = inside
+        self._noted: list[tuple[Stuck, int]] = []
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func in _ENDS and isinstance(result, Tensor) and result.dim() >= 2 and result.numel():
-            # what does not depend on parameters, such as clipped inputs, is no unit
-            if result.requires_grad:
-                self._note(func, result.detach())
+        # what does not depend on parameters, such as clipped inputs, is no unit
+        known = func in _ENDS and isinstance(result, Tensor) and result.requires_grad
+        if known and result.dim() >= 2 and result.numel():
+            self._note(func, result)
         return result
+
+    def stuck_beside(self, output: Tensor) -> list[Stuck]:
+        """Return what was noted, but for the network's output: it may be at an end by right."""
+        last = output.untyped_storage().data_ptr()
+        return [stuck for stuck, place in self._noted if place != last]
 
     def _note(self, func: Any, result: Tensor) -> None:
         name, ends, near = _ENDS[func]
         # [N, C, H, W]: a channel is a unit; [N, T, C]: so is a column
         units = 1 if result.dim() >= 4 else result.dim() - 1
-        flat = result.movedim(units, -1).reshape(-1, result.shape[units])
-        at_end = torch.zeros(flat.shape[1], dtype=torch.bool)
+        flat = result.detach().movedim(units, -1).reshape(-1, result.shape[units])
+        at_end = torch.zeros(flat.shape, dtype=torch.bool)
         for end in ends:
-            at_end |= ((flat - end).abs() <= near).all(0)
+            at_end |= (flat - end).abs() <= near
+        shares = at_end.double().mean(0)
+        share = float((shares >= (_NEARLY_ALL if len(ends) > 1 else 1.0)).double().mean())
         where = f"{self._inside[-1] if self._inside else 'the network'} ({name})"
-        self.stuck.append(Stuck(where, flat.shape[1], float(at_end.float().mean())))
+        place = result.untyped_storage().data_ptr()
+        self._noted.append((Stuck(where, flat.shape[1], share), place))

@@ -16,6 +16,7 @@ _SIZES = 6
 _ENOUGH = 0.9  # of the best throughput: the knee
 _MUCH_SLOWER = 2.0
 _MUCH_WAITING = 0.3
+_LONG = 60.0  # seconds of a planned run from which on a faster batch size is worth a word
 
 
 class BatchSizeAndSpeed(Check):
@@ -69,7 +70,7 @@ class BatchSizeAndSpeed(Check):
                 advice="make the augmentation cheaper, or move it into the preprocessor",
                 **said,
             )
-        if best > _MUCH_SLOWER * planned.examples_per_second:
+        if seconds > _LONG and best > _MUCH_SLOWER * planned.examples_per_second:
             return self.warned(
                 f"{words}, {best / planned.examples_per_second:.1f} times as many as with the "
                 f"planned {subject.batch_size}",
@@ -97,7 +98,9 @@ class BatchSizeAndSpeed(Check):
 def _sizes(subject: Subject) -> list[int]:
     """The planned batch size, and its halves and doubles as far as the sample has as many rows."""
     planned, rows = subject.batch_size, len(subject.examples)
-    around = [planned * 2**i if i >= 0 else planned // 2**-i for i in (-2, -1, 0, 1, 2, 3)]
+    around = [
+        planned * int(2**i) if i >= 0 else planned // int(2**-i) for i in (-2, -1, 0, 1, 2, 3)
+    ]
     return sorted({size for size in around if 2 <= size <= rows} | {planned})[:_SIZES]
 
 

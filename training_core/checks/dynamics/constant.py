@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from training_core.checks.dynamics.losses import rows_at_once
 from training_core.checks.subject import Subject
 from training_core.evaluation import outputs_of
 from training_core.examples import Examples
@@ -21,7 +22,9 @@ def best_constant(subject: Subject, examples: Examples) -> float:
     task's own loss, so that it holds for any loss. It starts at the target's mean in a regression,
     where the scale may be any, and at 0 elsewhere.
     """
-    like = outputs_of(subject.build(0), examples.take(slice(0, 2)), device=subject.device)
+    model = subject.build(0)
+    examples = examples.take(slice(0, rows_at_once(subject, model, examples)))
+    like = outputs_of(model, examples.take(slice(0, 2)), device=subject.device)
     shape = like.shape[-1:] if subject.task.kind == "sequence" else like.shape[1:]
     start, scale = torch.zeros(shape), 1.0
     if subject.task.kind == "regression":

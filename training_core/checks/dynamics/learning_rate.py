@@ -53,7 +53,7 @@ class LearningRate(Check):
 
     def _judge(self, subject: Subject, probes: dict[float, Probe], *, path: float) -> Finding:
         rate = subject.training.optimiser.lr
-        said = {
+        said: dict[str, object] = {
             "curves": {f"{rate * factor:.2g}": p.curve for factor, p in probes.items()},
             "table": [
                 {"learning rate": rate * f, "times the planned": f, "final loss": _final(p)}
@@ -222,5 +222,3 @@ def _planned_end(probes: dict[float, Probe], path: float) -> float:
         p.at(path / factor) for factor, p in probes.items() if factor >= 1 and not p.diverged
     ]
     return min(guesses, default=math.nan)
-
-

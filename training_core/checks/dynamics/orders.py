@@ -11,6 +11,7 @@ from training_core.feeds.batches import Sharing
 from training_core.feeds.memory import MemoryFeed
 
 _EPOCHS = 3
+ORDER_ROWS = 4096  # of the sample: an order that repeats shows in few
 
 
 def batches_of_rows(subject: Subject) -> list[list[Tensor]]:
@@ -19,7 +20,7 @@ def batches_of_rows(subject: Subject) -> list[list[Tensor]]:
     The feed is the trainer's and gets the number of each row instead of the row, so what comes out
     is the order itself. Batches are the planned ones, or so small that there are at least eight.
     """
-    count = len(subject.examples)
+    count = min(len(subject.examples), ORDER_ROWS)
     size = max(1, min(subject.batch_size, count // 8))
     numbers = torch.arange(count)
     feed = MemoryFeed(Examples({"row": numbers}, numbers))

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from training_core.checks.contract import Check, Finding, Heat, NotApplicable
 from training_core.checks.dynamics.constant import best_constant
+from training_core.checks.dynamics.losses import losses_of
 from training_core.checks.dynamics.watched import watched
 from training_core.checks.subject import Subject
-from training_core.evaluation import outputs_of
 from training_core.examples import Examples
 from training_core.task import PADDING
 
@@ -76,8 +76,8 @@ class PredictionDynamics(Check):
 
     def _collapsed(self, subject: Subject, spread: float, heat: Heat) -> Finding:
         rows = subject.batch(512, seed=5)
-        outputs = outputs_of(watched(subject).model, rows, device=subject.device)
-        loss, constant = float(subject.loss(outputs, rows)), best_constant(subject, rows)
+        losses = losses_of(subject, watched(subject).model, rows)
+        loss, constant = float(losses.mean()), best_constant(subject, rows)
         words = (
             f"after training all rows get the same prediction (spread {spread:.2g}), though their "
             f"inputs differ: the loss is {loss:.4g}, and {constant:.4g} for the best constant"

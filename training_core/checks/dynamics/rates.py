@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -159,5 +158,3 @@ class _Warmup:
         if step < self._steps:
             for before, parameter in zip(self._before, self._parameters, strict=True):
                 parameter.copy_(torch.lerp(before, parameter, (step + 1) / (self._steps + 1)))
-
-

@@ -18,9 +18,10 @@ from training_core.examples import Examples
 _MOST_FEATURES = 1000
 _ROWS, _HELD_BACK = 4000, 2000
 _BOOSTED = 500  # rows from which on trees are worth a try
-_EPOCHS, _MOST_STEPS = 5, 600
+_EPOCHS, _MOST_STEPS = 10, 600
 _BEYOND_NOISE = 3.0  # standard errors of the paired difference
 _RELEVANT = 0.1  # of the network's loss
+_NOTABLE = 0.05  # of what predicting the average loses
 _DISTINCT = 32  # whole numbers of no more values are read as categories
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +41,7 @@ class SimpleModelAhead(Check):
         inputs, test = _flat(train, held)
         if inputs.shape[1] > _MOST_FEATURES:
             raise NotApplicable(
-                f"{inputs.shape[1]} inputs are too many for a simple model (limit: {_MOST_FEATURES})"
+                f"{inputs.shape[1]} inputs are too many for a simple model ({_MOST_FEATURES})"
             )
         if len(held) < 20 or len(train) < 40:
             raise NotApplicable("there are too few rows to compare models on")
@@ -62,12 +63,13 @@ class SimpleModelAhead(Check):
         gain = own - losses[best]
         error = float(gain.std(ddof=1)) / math.sqrt(len(gain))
         ahead, limit = float(gain.mean()), _BEYOND_NOISE * error
+        prior = float(_losses(kind, _average(kind, train, len(held)), held.target.numpy()).mean())
         words = (
             f"on {len(held)} held-back rows the network loses {own.mean():.4g} after a short "
             f"training, {best} on the same tensors {losses[best].mean():.4g}"
         )
         said = {"measured": ahead, "limit": limit, "table": table}
-        if ahead > limit and ahead > _RELEVANT * float(own.mean()):
+        if ahead > limit and ahead > max(_RELEVANT * float(own.mean()), _NOTABLE * prior):
             return self.warned(
                 words,
                 advice="see whether the network drops inputs or spoils their scale, learns too "
@@ -89,14 +91,26 @@ class SimpleModelAhead(Check):
         outputs = outputs_of(model, held, device=subject.device)
         prediction = subject.task.predict(outputs).double().numpy()
         rows = (len(held),)
-        fits = prediction.ndim == 2 if subject.task.kind == "multiclass" else (
-            prediction.shape == (held.target.shape if prediction.ndim > 1 else rows)
+        fits = (
+            prediction.ndim == 2
+            if subject.task.kind == "multiclass"
+            else (prediction.shape == (held.target.shape if prediction.ndim > 1 else rows))
         )
         return prediction if fits and np.isfinite(prediction).all() else None
 
 
+def _average(kind: str, train: Examples, rows: int) -> Floats:
+    """Return the prediction that is right on average, for so many rows."""
+    target = train.target
+    if kind == "multiclass":
+        rates = torch.bincount(target).double() / len(target)
+    else:
+        rates = target.double().mean(0)
+    return rates.expand(rows, *rates.shape).numpy()
+
+
 def _flat(train: Examples, held: Examples) -> tuple[Floats, Floats]:
-    """Return standardised numbers, and 0 and 1 for each value of a category: float [N, features]."""
+    """Return standardised numbers, and 0 or 1 for each value of a category, [N, features]."""
     columns: list[tuple[Floats, Floats]] = []
     for name, array in train.arrays.items():
         other = held.arrays[name].reshape(len(held), -1)
@@ -141,9 +155,9 @@ def _simple(kind: str, inputs: Floats, target: Any, test: Floats) -> dict[str, F
         for name, model in models.items():
             columns = target.T if kind == "multilabel" else [target]
             found = [_fitted(kind, model, inputs, column, test) for column in columns]
-            if all(f is not None for f in found):
-                joined = np.stack(found, axis=1) if kind == "multilabel" else found[0]
-                predictions[name] = np.asarray(joined)
+            if len(fitted := [f for f in found if f is not None]) == len(found):
+                joined = np.stack(fitted, axis=1) if kind == "multilabel" else fitted[0]
+                predictions[name] = joined
     return predictions
 
 

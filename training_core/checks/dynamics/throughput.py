@@ -11,6 +11,7 @@ import torch
 
 from training_core.augmentation import augmentation_of
 from training_core.checks.subject import Subject
+from training_core.evaluation import evaluate
 from training_core.examples import Examples
 from training_core.feeds.batches import Sharing
 from training_core.feeds.memory import MemoryFeed
@@ -57,7 +58,10 @@ def measure(subject: Subject, batch_size: int, *, seconds: float) -> Speed:
     augment = augmentation_of(subject.task, seed=0)
     wait: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else _nothing
     sharing = Sharing.of(batch_size=batch_size, microbatches=1, rank=0, world_size=1, seed=0)
-    batches = MemoryFeed(subject.examples).steps(sharing, samples=0)
+    # a short last batch may have one row, which BatchNorm cannot normalise
+    full = len(subject.examples) // batch_size * batch_size
+    feed = MemoryFeed(subject.examples.take(slice(0, full)))
+    batches = feed.steps(sharing, samples=0)
     steps: list[tuple[float, float]] = []
     before, deadline = peak_bytes(device), time.monotonic() + seconds
     while len(steps) < _WARM_UP + 3 or time.monotonic() < deadline:
@@ -89,8 +93,6 @@ def measure(subject: Subject, batch_size: int, *, seconds: float) -> Speed:
 
 def evaluation_seconds(subject: Subject, *, rows: int) -> float:
     """Return what one evaluation of so many rows takes, from one of at most 1,024."""
-    from training_core.evaluation import evaluate
-
     device = device_of(subject)
     model = subject.build(0).to(device)
     some = subject.held_back.take(slice(0, 1024))

@@ -12,6 +12,7 @@ from statistics import median
 
 from training_core.checks.contract import Check, Finding
 from training_core.checks.dynamics.activations import Scale, Stuck, flow
+from training_core.checks.dynamics.losses import rows_at_once
 from training_core.checks.dynamics.matrices import weight_matrices
 from training_core.checks.dynamics.watched import Watched, watched
 from training_core.checks.subject import Subject
@@ -33,7 +34,8 @@ class UpdateHealth(Check):
 
     def look(self, subject: Subject) -> Finding:
         seen = watched(subject)
-        batch = subject.batch(_ROWS, seed=4)
+        rows = rows_at_once(subject, seen.model, subject.examples)
+        batch = subject.batch(min(_ROWS, rows), seed=4)
         before, _ = flow(subject, subject.build(0), batch)
         after, stuck = flow(subject, copy.deepcopy(seen.model), batch)
         ratios = {name: median(values) for name, values in seen.updates.items()}
