@@ -12,7 +12,6 @@ from training_core.checks.dynamics.throughput import (
 from training_core.checks.subject import Subject
 
 _SECONDS = 0.15  # a batch size; medians are then within some 10 %
-_SIZES = 6
 _ENOUGH = 0.9  # of the best throughput: the knee
 _MUCH_SLOWER = 2.0
 _MUCH_WAITING = 0.3
@@ -98,10 +97,8 @@ class BatchSizeAndSpeed(Check):
 def _sizes(subject: Subject) -> list[int]:
     """The planned batch size, and its halves and doubles as far as the sample has as many rows."""
     planned, rows = subject.batch_size, len(subject.examples)
-    around = [
-        planned * int(2**i) if i >= 0 else planned // int(2**-i) for i in (-2, -1, 0, 1, 2, 3)
-    ]
-    return sorted({size for size in around if 2 <= size <= rows} | {planned})[:_SIZES]
+    around = (planned // 4, planned // 2, 2 * planned, 4 * planned, 8 * planned)
+    return sorted({size for size in around if 2 <= size <= rows} | {planned})
 
 
 def _row(speed: Speed) -> dict[str, str | float]:

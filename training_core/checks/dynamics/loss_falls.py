@@ -24,6 +24,7 @@ from training_core.feeds.order import order
 
 _ROWS = 2048
 _BEYOND_NOISE = 4.0  # standard errors
+_SEEN = 0.001  # of the loss: weights that hardly move lower it by less, on every row
 _NOTHING_LEFT = 0.02  # of the best constant's loss
 _FAR_BELOW = 0.7  # held-back loss over train loss
 # 20 batches of mixed rows correlate with those of the next epoch by 0.2 or so; the same ones by 1
@@ -55,15 +56,15 @@ class LossFalls(Check):
         before = losses_of(subject, fresh, train)
         last, constant = float(after.mean()), best_constant(subject, train)
         said |= {"measured": last, "limit": constant}
-        if not (_falls(short.curve) or _errors(before - after) > _BEYOND_NOISE):
+        if not (_falls(short.curve) or _clearly_below(after, before)):
             return self._does_not_fall(short.curve, last, constant, said)
         return (
             self._follows_the_order(subject, said)
             or self._too_good(subject, held, last, said)
             or self._held_back_is_easier(subject, held, after, said)
             or self.passed(
-                f"the loss falls from {_mean(short.curve, first=True):.4g} to "
-                f"{_mean(short.curve, first=False):.4g} in {len(values)} steps; the best constant "
+                f"the loss of train rows falls from {float(before.mean()):.4g} to {last:.4g} in "
+                f"{len(values)} steps; the best constant "
                 f"has {constant:.4g}",
                 **said,
             )
@@ -95,9 +96,8 @@ class LossFalls(Check):
         epochs = batches_of_rows(subject)
         if len(epochs) < 2 or min(map(len, epochs)) < _FEWEST_BATCHES:
             return None
-        values = losses_of(
-            subject, subject.trained.model, subject.examples.take(slice(0, ORDER_ROWS))
-        )
+        rows = subject.examples.take(slice(0, ORDER_ROWS))
+        values = losses_of(subject, subject.trained.model, rows)
         values = values.argsort().argsort().double()  # ranks: one odd row would decide it
         means = [batch_means(values, batches) for batches in epochs]
         likeness = min(repeats(one, other) for one, other in pairwise(means))
@@ -198,9 +198,10 @@ def _falls(curve: Curve) -> bool:
     return float(one.mean() - other.mean()) > _BEYOND_NOISE * error
 
 
-def _errors(difference: Tensor) -> float:
-    """Return a mean in its standard errors."""
-    if len(difference) < 2:
-        return 0.0
-    error = float(difference.std()) / math.sqrt(len(difference))
-    return float(difference.mean()) / max(error, 1e-12)
+def _clearly_below(after: Tensor, before: Tensor) -> bool:
+    """Whether the same rows lose less, beyond noise and by what can be seen."""
+    difference = before - after
+    if len(difference) < 2 or not bool(torch.isfinite(difference).all()):
+        return False
+    fall, error = float(difference.mean()), float(difference.std()) / math.sqrt(len(difference))
+    return fall > max(_BEYOND_NOISE * error, _SEEN * abs(float(before.mean())))

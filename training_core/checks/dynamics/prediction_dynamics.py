@@ -59,18 +59,18 @@ class PredictionDynamics(Check):
         if spread <= _COLLAPSED * scale and _differ(seen.fixed):
             return self._collapsed(subject, spread, heat)
         tail = every[len(every) // 2 :]
-        jumps = float((tail[1:] - tail[:-1]).abs().mean()) / max(spread, 1e-12)
+        jumps = _to_and_fro(tail) / max(spread, 1e-12)
         said = {"measured": jumps, "limit": _WILD, "heat": heat}
         if jumps > _WILD:
             return self.warned(
-                f"predictions jump: from one look to the next they change by {jumps:.2g} times "
+                f"predictions jump: from one look to the next they go to and fro by {jumps:.2g} times "
                 "what tells the rows apart",
                 advice="see whether a lower learning rate or a larger batch does better",
                 **said,
             )
         return self.passed(
             f"predictions move by up to {moved:.2g} in {steps[-1]} steps, differ between rows and "
-            f"change by {jumps:.2g} of what tells rows apart towards the end",
+            f"go to and fro by {jumps:.2g} of what tells rows apart",
             **said,
         )
 
@@ -86,6 +86,16 @@ class PredictionDynamics(Check):
         if loss > 0.98 * constant:
             return self.failed(words, advice=advice, measured=spread, heat=heat)
         return self.warned(words, advice=advice, measured=spread, heat=heat)
+
+
+def _to_and_fro(predictions: Tensor) -> float:
+    """Return the mean change from one instant to the next that is not on the way to the last.
+
+    What all rows share, such as the approach to the labels' rate, is left out.
+    """
+    apart = predictions - predictions.mean(1, keepdim=True)
+    changes = (apart[1:] - apart[:-1]).abs().sum(0)
+    return float((changes - (apart[-1] - apart[0]).abs()).mean()) / (len(apart) - 1)
 
 
 def _differ(examples: Examples) -> bool:

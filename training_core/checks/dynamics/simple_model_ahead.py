@@ -185,7 +185,7 @@ def _losses(kind: str, prediction: Floats, target: Any) -> Floats:
     if kind == "multiclass":
         known = target < prediction.shape[1]
         right = prediction[np.arange(len(target)), np.where(known, target, 0)] * known
-        return -np.log(np.clip(right, 1e-4, 1.0))
+        return np.asarray(-np.log(np.clip(right, 1e-4, 1.0)))
     probability = np.clip(prediction, 1e-4, 1 - 1e-4)
     losses = -np.where(target >= 0.5, np.log(probability), np.log1p(-probability))
-    return losses.reshape(len(losses), -1).mean(1)
+    return np.asarray(losses.reshape(len(losses), -1).mean(1))
