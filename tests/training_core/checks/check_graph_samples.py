@@ -34,7 +34,7 @@ def find(
     task: Task,
     frame: pd.DataFrame,
     *,
-    steps: int = 30,
+    steps: int = 16,
     planned_rows: int = 0,
     **training: Any,
 ) -> Finding:

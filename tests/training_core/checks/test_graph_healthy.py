@@ -18,7 +18,7 @@ def test_no_check_of_the_graph_complains_about_a_healthy_task(name: str) -> None
         task(),
         rows(),
         training=TrainingSettings.model_validate(TRAINING),
-        settings=CheckSettings(input_steps=40),
+        settings=CheckSettings(input_steps=20),
     )
     findings = [make(kind(), subject) for kind in CHECKS]
     told = {f.name: f.message for f in findings if f.verdict not in ("pass", "not_applicable")}

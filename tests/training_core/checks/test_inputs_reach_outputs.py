@@ -68,6 +68,12 @@ def test_a_constant_column_is_called_constant_and_not_dead() -> None:
     assert "constant in the sample: b" in finding.message
 
 
+def test_an_array_that_is_mostly_constant_is_a_warning() -> None:
+    finding = find(InputsReachOutputs, Sales(Table), table().assign(b=3.0, c=1.0))
+    assert finding.verdict == "warn"
+    assert "more than half of numbers" in finding.message
+
+
 class StartsAtZero(Table):
     def __init__(self) -> None:
         super().__init__()

@@ -129,6 +129,17 @@ def test_an_evaluation_that_forgets_eval_mode_or_train_mode_fails(
     assert "evaluate changes the mode" in finding.message
 
 
+class DropsWhatToKeep(Normalised):
+    def make_body(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.9))
+
+
+def test_a_dropout_of_nearly_all_fails() -> None:
+    finding = find(ModesDifferAsTheyShould, Sales(DropsWhatToKeep), table())
+    assert finding.verdict == "fail"
+    assert "dropout takes away 90%: body.2 (Dropout)" in finding.message
+
+
 class EditsTargets(Sales):
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
         return super().loss(outputs, target.clamp_(0.1, 0.9))

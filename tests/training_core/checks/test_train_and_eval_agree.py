@@ -79,7 +79,7 @@ class NeverAveraged(Averaged):
     ],
 )
 def test_an_eval_mode_that_loses_more_fails(build: Any, said: str) -> None:
-    finding = find(TrainAndEvalAgree, Sales(build), table(600), steps=100, epochs=10)
+    finding = find(TrainAndEvalAgree, Sales(build), table(400), steps=60, epochs=10)
     assert finding.verdict == "fail", finding.message
     assert said in finding.message
     assert finding.measured > finding.limit
@@ -101,7 +101,7 @@ class FunctionalDropout(Table):
 
 @pytest.mark.parametrize("build", [OffCentre, Cumulative, Slow, FunctionalDropout, Averaged])
 def test_healthy_networks_pass(build: Any) -> None:
-    finding = find(TrainAndEvalAgree, Sales(build), table(600), steps=100)
+    finding = find(TrainAndEvalAgree, Sales(build), table(400), steps=60)
     assert finding.verdict == "pass", finding.message
 
 

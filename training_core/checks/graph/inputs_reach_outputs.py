@@ -49,6 +49,14 @@ class InputsReachOutputs(Check):
         said = f"; constant in the sample: {listed(constant)}" if constant else ""
         if dead:
             return self._dead(dead, inputs, constant, trained, chart)
+        empty = [name for name in examples.arrays if _mostly(name, inputs, constant)]
+        if empty:
+            return self.warned(
+                f"more than half of {listed(empty)} is the same in all {len(examples)} rows{said}",
+                advice="see that nothing is cut off before, and that the right columns are read",
+                measured=len(constant),
+                heat=chart,
+            )
         return self.passed(
             f"each of {len(moving)} inputs reaches the outputs{said}", measured=0, heat=chart
         )
@@ -140,6 +148,12 @@ def _left_by_strides(dead: list[Input], inputs: list[Input], model: nn.Module) -
         if not tail or not len(places) < max(strides) or len(places) == count:
             return False
     return True
+
+
+def _mostly(name: str, inputs: list[Input], labels: list[str]) -> bool:
+    """Say whether more than half of an array's inputs are among some labels."""
+    own = [each.label for each in inputs if each.array == name]
+    return sum(label in labels for label in own) > len(own) / 2
 
 
 def _chart(inputs: list[Replaceable], heat: Tensor, dead: list[Input]) -> Heat:

@@ -26,6 +26,7 @@ from training_core.examples import Examples
 
 ROWS = 64
 DRAWS = 10  # calls in which dropout has to show
+HIGH, MOST = 0.75, 0.9  # dropped: 0.5 is usual at most; 0.9 is what other libraries keep
 SLACK, SHARE = 10.0, 1e-4  # of rounding, and of the largest output
 
 Problem = tuple[str, str]  # what is wrong, and what to do
@@ -109,6 +110,11 @@ def _drops_out(subject: Subject, batch: Examples) -> Iterator[tuple[Problem, boo
     rates = {n: p for n, p in dropouts(model).items() if model.get_submodule(n).training}
     if not rates:
         return
+    high = {name: rate for name, rate in rates.items() if rate >= HIGH}
+    if high:
+        most = max(high.values())
+        what = f"dropout takes away {most:.0%}: {listed(_places(model, list(high)))}"
+        yield (what, "give torch's dropout the share to drop, not the share to keep"), most >= MOST
     # BatchNorm's statistics move in train mode, and may not pass for chance
     for norm in batch_norms(model).values():
         norm.eval()
