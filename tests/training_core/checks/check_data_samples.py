@@ -182,6 +182,21 @@ class ImageNetwork(nn.Module):
         return outputs
 
 
+class Anywhere(nn.Module):
+    """Knows a shape wherever it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(1, 16, 5, padding=2), nn.ReLU(), nn.Conv2d(16, 16, 5, padding=2), nn.ReLU()
+        )
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, image: Tensor) -> Tensor:
+        outputs: Tensor = self.head(self.body(image).amax((2, 3)))
+        return outputs
+
+
 class Shapes(MulticlassTask):
     """Three classes of images, shifted by a pixel at random."""
 

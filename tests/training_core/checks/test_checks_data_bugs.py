@@ -442,6 +442,9 @@ def test_what_only_a_network_recognises_when_flipped_is_found() -> None:
     rows["image"] = [np.roll(image, -2, axis=1) for image in rows["image"]]
 
     class Broken(Shapes):
+        def build_model(self, preprocessor: Preprocessor) -> nn.Module:
+            return samples.Anywhere()
+
         def augment(
             self, arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator
         ) -> Augmented:
