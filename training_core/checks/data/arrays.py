@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from typing import Any
 
 import numpy as np
@@ -23,18 +23,14 @@ _CELLS = 16_000_000
 def flat(array: Tensor | npt.NDArray[Any]) -> Numbers:
     """Return an array as float64 [N, columns]; one column for an array [N]."""
     values = array.double().numpy() if isinstance(array, Tensor) else array.astype(np.float64)
-    return values.reshape(len(values), -1)
+    return values.reshape(len(values), math.prod(values.shape[1:]))
 
 
-def joined(arrays: Mapping[str, Tensor]) -> Numbers:
-    """Return all arrays side by side, float64 [N, columns]."""
-    return np.concatenate([flat(array) for array in arrays.values()], axis=1)
-
-
-def thinned(examples: Examples) -> Examples:
-    """Return the first examples, no more than some 16 million numbers."""
-    width = sum(array[0].numel() for array in examples.arrays.values())
-    return examples.take(slice(0, max(256, _CELLS // max(1, width))))
+def thinned(examples: Examples) -> dict[str, Tensor]:
+    """Return the arrays that have columns, of no more rows than make some 16 million numbers."""
+    arrays = {name: array for name, array in examples.arrays.items() if array.numel()}
+    width = sum(array[0].numel() for array in arrays.values())
+    return {name: array[: max(256, _CELLS // width)] for name, array in arrays.items()}
 
 
 def is_index(array: Tensor) -> bool:

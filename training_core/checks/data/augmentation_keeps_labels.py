@@ -27,6 +27,7 @@ _UNLEARNED = 0.2  # share of raw examples that a network may get wrong and still
 _PAIRS = 20
 _MOST = 0.6  # share of a label's examples that go to one other label
 _NEAR = 0.3  # of a distance: practically that example
+_DOUBTFUL = 0.05  # by which they may agree less, before a network is asked
 _WORSE = 0.25  # by which neighbours' labels may agree less than those of raw examples
 
 
@@ -127,10 +128,11 @@ class AugmentationKeepsLabels(Check):
             f"has that of {expected:.0%} of raw ones"
         )
         limit = expected - _WORSE
-        if share < limit:
+        if share < expected - _DOUBTFUL:
             turned = self._turned_for_a_network(subject, raw, augmented, to_source > 0)
             if turned:
                 return self._wrong(to_source > 0, turned, samples)
+        if share < limit:
             return self.warned(
                 said, measured=share, limit=limit, samples=samples,
                 advice="look at the pictures: would a person give them these labels?",

@@ -20,7 +20,9 @@ def sample_of(frame: pd.DataFrame, rows: int, *, seed: int = 0) -> pd.DataFrame:
 def copy_of(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a copy that shares no memory, not even that of arrays and lists in its cells."""
     copied = frame.copy()
-    for column in [name for name in frame.columns if frame[name].dtype == object]:
+    for column in [
+        name for name, kind in frame.dtypes.items() if pd.api.types.is_object_dtype(kind)
+    ]:
         cells = [copy.deepcopy(cell) for cell in frame[column]]
         copied[column] = pd.Series(cells, index=frame.index, dtype=object)
     return copied

@@ -51,7 +51,7 @@ class InputsBeforeNetwork(Check):
 def _table(subject: Subject) -> list[dict[str, str | float]]:
     """One line a column, or a whole array of more columns than a page holds."""
     lines: list[dict[str, str | float]] = []
-    for name, array in thinned(subject.examples).arrays.items():
+    for name, array in thinned(subject.examples).items():
         columns = flat(array)
         one_by_one = columns.shape[1] <= _TABLE
         pieces = columns.T if one_by_one else [columns.ravel()]

@@ -51,6 +51,8 @@ class LabelIsNoInput(Check):
             )
         width = sum(array[0].numel() for array in subject.examples.arrays.values())
         examples = subject.batch(max(100, min(_JUDGED, _CELLS // max(1, width))), seed=3)
+        arrays = {name: array for name, array in examples.arrays.items() if array.numel()}
+        examples = Examples(arrays, examples.target, examples.units)
         equal = _equal_column(subject, examples)
         if equal:
             return self.failed(f"{equal} is the target under another name", advice=_TAKE_OUT)

@@ -13,7 +13,6 @@ from training_core.checks.contract import Check, Finding
 from training_core.checks.data.arrays import flat
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
-from training_core.feeds.order import order
 
 _LIMIT = 0.01  # share of held-back rows; CIFAR-10 shares some 3 % near duplicates with its tests
 _LEAST = 3
@@ -46,7 +45,10 @@ class NoSharedRows(Check):
         )
         if not count:
             return self.passed("no held-back example occurs in train", measured=0.0, limit=_LIMIT)
-        error = math.sqrt(max(natural * (1 - natural), 1 / len(held_back)) / len(held_back))
+        # Twins come in pairs, hence the 2; and both shares are of samples.
+        rows = 1 / len(held_back) + 1 / len(train)
+        pooled = (count + natural * len(train)) / (len(held_back) + len(train))
+        error = math.sqrt(2 * pooled * (1 - pooled) * rows)
         more = share > natural + _ERRORS * error
         reason = "more than that explains" if more else _unnatural(subject, train, held_back)
         if reason and share > _LIMIT and count >= _LEAST:
@@ -74,11 +76,16 @@ def _digests(examples: Examples) -> list[bytes]:
 
 
 def _within(train: list[bytes], count: int) -> float:
-    """Share of train's examples that occur in the rest of it, divided as the splits are."""
-    mixed = order(seed=6, epoch=0, count=len(train)).tolist()
+    """Share of train's examples that would be found in the rest, were `count` of them put aside.
+
+    Expected over all ways of putting them aside; the rest is smaller than train, so a little less
+    is found than in all of it, which is made up for.
+    """
     count = min(count, len(train) // 2)
-    apart, rest = mixed[:count], {train[i] for i in mixed[count:]}
-    return sum(train[i] in rest for i in apart) / max(1, count)
+    aside = count / len(train)
+    times = Counter(train)
+    found = sum(times[digest] > 1 and 1 - aside ** (times[digest] - 1) for digest in train)
+    return min(1.0, found / len(train) / (1 - aside))
 
 
 def _unnatural(subject: Subject, train: list[bytes], held_back: list[bytes]) -> str:

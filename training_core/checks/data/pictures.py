@@ -49,7 +49,7 @@ def network_of(subject: Subject, examples: Examples, row: int) -> dict[str, str]
             continue
         names = column_names(subject.preprocessor, name, tuple(array.shape))
         values = _values(array[row])
-        pairs = zip(names, values, strict=True) if names else None
+        pairs = zip(names, values, strict=False) if names else None
         words[name] = _short(", ".join(f"{n} {v}" for n, v in pairs) if pairs else " ".join(values))
     words["target"] = _short(" ".join(_values(examples.target[row])))
     return words

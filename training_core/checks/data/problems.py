@@ -61,7 +61,7 @@ def of_form(subject: Subject) -> Iterator[Problem]:
 
 def of_indices(subject: Subject) -> Iterator[Problem]:
     """Negative indices, which read a table from its end."""
-    for name, array in thinned(subject.examples).arrays.items():
+    for name, array in thinned(subject.examples).items():
         if not is_index(array):
             continue
         columns = flat(array)
@@ -81,7 +81,7 @@ def of_indices(subject: Subject) -> Iterator[Problem]:
 
 def of_scale(subject: Subject) -> Iterator[Problem]:
     """Columns of a size that networks do not train on well, by what the network makes of them."""
-    for name, array in thinned(subject.examples).arrays.items():
+    for name, array in thinned(subject.examples).items():
         if not array.is_floating_point() or not bool(torch.isfinite(array).all()):
             continue
         scales = Scales.of(flat(array))
@@ -107,8 +107,8 @@ def of_scale(subject: Subject) -> Iterator[Problem]:
 def of_splits(subject: Subject) -> Iterator[Problem]:
     """Held-back rows that look like nothing seen in training."""
     held_back = thinned(subject.held_back)
-    for name, array in thinned(subject.examples).arrays.items():
-        train, other = flat(array), flat(held_back.arrays[name])
+    for name, array in thinned(subject.examples).items():
+        train, other = flat(array), flat(held_back[name])
         if train.shape[1] != other.shape[1] or len(other) < 20:
             continue
         usual = np.nanmedian(train, axis=0)
@@ -143,14 +143,15 @@ def of_splits(subject: Subject) -> Iterator[Problem]:
 
 def of_responses(subject: Subject) -> Iterator[Problem]:
     """Raw columns that do not arrive, or arrive overflowed or with another column's statistics."""
-    for response in responses_of(subject):
+    responses = responses_of(subject)
+    for response in responses:
         if response.is_dead:
             yield _dead(subject, response)
             continue
         tooth = saw_tooth(response)
         if tooth is not None:
             yield from _overflow(subject, response, *tooth)
-    yield from _of_other_columns(subject)
+    yield from _of_other_columns(subject, responses)
 
 
 def _not_finite(subject: Subject, name: str, array: Tensor) -> Iterator[Problem]:
@@ -232,9 +233,9 @@ def _overflow(
     )
 
 
-def _of_other_columns(subject: Subject) -> Iterator[Problem]:
+def _of_other_columns(subject: Subject, responses: list[Response]) -> Iterator[Problem]:
     """A number standardised with what is exactly another column's mean or deviation."""
-    responses = [r for r in responses_of(subject) if is_number(r.values)]
+    responses = [response for response in responses if is_number(response.values)]
     known = {r.column: _finite(subject.train[r.column]) for r in responses}
     means = {column: float(values.mean()) for column, values in known.items()}
     deviations = {column: float(values.std()) for column, values in known.items()}

@@ -60,14 +60,16 @@ def responses_of(subject: Subject) -> list[Response]:
     most = max(4, _CELLS // (len(wanted) * len(rows.columns) * _BASES))
     puts = {column: _values(rows[column], min(most, _VALUES)) for column in wanted}
     bases = sample_of(rows, _BASES, seed=5).reset_index(drop=True)
-    frames = []
-    for column in wanted:
-        values = puts[column]
-        for base in range(len(bases)):
-            block = bases.iloc[[base] * len(values)].reset_index(drop=True)
-            block[column] = values.set_axis(block.index)
-            frames.append(block)
-    frame = pd.concat(frames, ignore_index=True).astype(_types(rows, wanted))
+    counts = [len(puts[column]) * len(bases) for column in wanted]
+    places = np.concatenate([np.repeat(np.arange(len(bases)), len(puts[c])) for c in wanted])
+    frame, start = bases.iloc[places].reset_index(drop=True), 0
+    replaced = {}
+    for column, count in zip(wanted, counts, strict=True):
+        values = frame[column].copy()
+        values.iloc[start : start + count] = pd.concat([puts[column]] * len(bases)).array
+        replaced[column] = values.astype(rows[column].dtype)
+        start += count
+    frame = frame.assign(**replaced)
     arrays = {name: flat(a) for name, a in subject.preprocessor.transform(copy_of(frame)).items()}
     found, start = [], 0
     for column in wanted:
@@ -132,10 +134,6 @@ def _values(column: pd.Series[Any], most: int) -> pd.Series[Any]:
         near = (round(middle) if whole else middle) + step * np.arange(_STEPS)
         picked = np.concatenate([picked, near[near <= ordered[-1]]])
     return pd.Series(np.unique(picked)).astype(column.dtype)
-
-
-def _types(rows: pd.DataFrame, columns: list[str]) -> dict[str, Any]:
-    return {column: rows[column].dtype for column in columns}
 
 
 def _changed(blocks: dict[str, Numbers]) -> dict[str, tuple[list[int], Numbers]]:

@@ -18,7 +18,7 @@ from training_core.checks.subject import Subject
 from training_core.task import Arrays
 
 _ROWS = 192  # of each split
-_ALONE = 12
+_ALONE = 4
 _TARGET = "target"  # compared like an array
 
 

@@ -1,0 +1,134 @@
+"""Augmentations that do not keep labels, and rows that both splits share, are found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import check_data_samples as samples
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from check_data_samples import (
+    Houses,
+    Shapes,
+    images,
+    look,
+    table,
+)
+from torch import Tensor, nn
+
+from training_core.checks.data import (
+    AugmentationKeepsLabels,
+    NoSharedRows,
+)
+from training_core.checks.subject import Subject
+from training_core.task import Preprocessor
+
+Augmented = tuple[dict[str, Tensor], Tensor]
+
+
+def _mixed(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
+    order = torch.randperm(len(target), generator=generator)
+    return {name: array[order] for name, array in arrays.items()}, target
+
+
+def _flipped(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
+    flip = torch.rand(len(target), generator=generator) < 0.5
+    image = arrays["image"]
+    image[flip] = image[flip].flip(3)
+    return {"image": image}, target
+
+
+def _relabelled(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
+    changed = torch.rand(len(target), generator=generator) < 0.3
+    return arrays, torch.where(changed, (target + 1) % 3, target)
+
+
+def _global(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
+    return {"image": arrays["image"] + 0.1 * torch.randn_like(arrays["image"])}, target
+
+
+def _narrow(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
+    return {"image": arrays["image"][..., 1:]}, target
+
+
+@pytest.mark.parametrize(
+    ("augment", "said"),
+    [
+        (_mixed, "another example's inputs with their own label"),
+        (_flipped, "change places"),
+        (_relabelled, "with another label"),
+        (_global, "the same generator gives another augmentation"),
+        (_narrow, "augment makes float32 [192, 1, 12, 11] of 'image'"),
+    ],
+)
+def test_an_augmentation_that_does_not_keep_labels_is_found(augment: Any, said: str) -> None:
+    class Broken(Shapes):
+        def augment(
+            self, arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator
+        ) -> Augmented:
+            result: Augmented = augment(arrays, target, generator)
+            return result
+
+    finding = look(AugmentationKeepsLabels, Broken(), images())
+    assert finding.verdict == "fail", finding.message
+    assert said in finding.message
+
+
+def test_what_only_a_network_recognises_when_flipped_is_found() -> None:
+    """Flipped, these arrows point the other way where no raw arrow is: no neighbour is near."""
+    rows = images(500)
+    rows["image"] = [np.roll(image, -2, axis=1) for image in rows["image"]]
+
+    class Broken(Shapes):
+        def build_model(self, preprocessor: Preprocessor) -> nn.Module:
+            return samples.Anywhere()
+
+        def augment(
+            self, arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator
+        ) -> Augmented:
+            return _flipped(arrays, target, generator)
+
+    settings = samples.CheckSettings(input_steps=150)
+    rate = samples.TRAINING.optimiser.model_copy(update={"lr": 0.01})
+    training = samples.TRAINING.model_copy(update={"optimiser": rate})
+    subject = Subject(Broken(), rows, training=training, settings=settings)
+    finding = AugmentationKeepsLabels().look(subject)
+    assert finding.verdict == "fail", finding.message
+    assert "change places" in finding.message
+
+
+def test_mixing_inputs_and_targets_alike_is_no_fault() -> None:
+    class Mixed(Houses):
+        def augment(
+            self, arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator
+        ) -> Augmented:
+            order = torch.randperm(len(target), generator=generator)
+            share = torch.rand(len(target), generator=generator)
+            numbers = arrays["numbers"]
+            mixed = share[:, None] * numbers + (1 - share[:, None]) * numbers[order]
+            return {**arrays, "numbers": mixed}, share * target + (1 - share) * target[order]
+
+    finding = look(AugmentationKeepsLabels, Mixed(), table())
+    assert finding.verdict in ("pass", "warn"), finding.message
+
+
+# ---- no_shared_rows
+
+
+def test_copies_of_train_rows_among_the_held_back_ones_are_found() -> None:
+    rows = table()
+    copies = pd.concat([rows, rows[:100]], ignore_index=True)
+    finding = look(NoSharedRows, Houses(), copies)
+    assert finding.verdict == "fail"
+    assert "occur in train" in finding.message
+
+
+def test_validation_rows_that_were_put_into_train_are_found() -> None:
+    rows = images()
+    task = Shapes()
+    subject = Subject(task, rows, validation=rows[:50], training=samples.TRAINING)
+    finding = NoSharedRows().look(subject)
+    assert finding.verdict == "fail"
+    assert finding.measured == 1.0
