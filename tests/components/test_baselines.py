@@ -117,10 +117,10 @@ def test_numbers_or_categories_alone_are_enough(categories: list[str], numbers: 
 
 
 def test_trees_split_categories_as_categories() -> None:
-    """Ten shops whose odd ones buy: one split of a set of them, nine of a number."""
+    """A hundred shops whose odd ones buy: one split of a set; of a number more than a tree has."""
     random = np.random.default_rng(0)
-    shop = random.integers(0, 10, 2000)
-    train = rows(2000).assign(shop=shop.astype(str), bought=(shop % 2).astype(float))
+    shop = random.integers(0, 100, 5000)
+    train = rows(5000).assign(shop=shop.astype(str), bought=(shop % 2).astype(float))
     asked = ground(Bought(), train=train, trees_rounds=1, trees_lr=1.0)
     asked.scored = {"same": train}
     predicted = Trees().fit(asked)["same"]
