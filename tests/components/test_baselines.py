@@ -173,6 +173,20 @@ def test_the_scale_of_a_number_changes_nothing_but_the_scale_of_the_answer() -> 
         assert scaled["holdout"] == pytest.approx(plain["holdout"] * 1000 + 7, rel=1e-3)
 
 
+def test_the_scale_of_an_input_changes_nothing() -> None:
+    class Thousandfold(TabularPreprocessor):
+        def transform(self, frame: pd.DataFrame) -> dict[str, Any]:
+            arrays = super().transform(frame)
+            return arrays | {"numbers": arrays["numbers"] * np.float32([1000, 0.001])}
+
+    class Scaled(Bought):
+        def preprocessor(self) -> Preprocessor:
+            return Thousandfold(categories=["shop"], numbers=["height", "width"])
+
+    plain, scaled = Linear().fit(ground(Bought())), Linear().fit(ground(Scaled()))
+    assert scaled["holdout"] == pytest.approx(plain["holdout"], abs=1e-3)
+
+
 @pytest.mark.parametrize("task", [Bought(), Price()])
 def test_neither_threads_nor_another_time_change_the_trees(task: Task) -> None:
     asked = ground(task, count=5000)
