@@ -34,7 +34,7 @@ class Rule(Baseline):
 def _asked(ground: Ground, part: str) -> Floats | None:
     """What the rule says of a part's rows, checked."""
     labels = label_columns(ground.task)
-    rows = ground.scored[part].drop(columns=labels, errors="ignore").copy()
+    rows = ground.scored[part].drop(columns=labels, errors="ignore")
     try:
         said: Any = ground.task.rule(rows)
     except Exception as error:

@@ -83,12 +83,12 @@ class Bought(OfTable, BinaryTask):
 
 class Size(OfTable, MulticlassTask):
     label = "size"
-    classes: ClassVar[list[str]] = ["small", "medium", "large", "never seen"]
+    classes: ClassVar[list[str]] = ["small", "never seen", "medium", "large"]
     outputs = 4
 
     def rule(self, frame: pd.DataFrame) -> npt.NDArray[Any] | None:
         tall = (frame["height"] > 170).to_numpy()[:, None]
-        return np.where(tall, [0.1, 0.4, 0.5, 0.0], [0.5, 0.4, 0.1, 0.0])
+        return np.where(tall, [0.1, 0.0, 0.4, 0.5], [0.5, 0.0, 0.4, 0.1])
 
 
 class BoughtAndWide(OfTable, MultilabelTask):
