@@ -26,6 +26,8 @@ _LOOKS = {
     "skipped": ("–", "dim"),
 }
 
+_ROOM = 140  # characters from which the words fit beside the figures; they were said before
+
 
 @contextmanager
 def progress(names: Sequence[str]) -> Iterator[Callable[[Finding], None]]:
@@ -58,21 +60,26 @@ def result(checked: Checked, *, as_json: bool) -> None:
         print(json.dumps(checked.as_json(), indent=2))
         return
     table = Table(title=f"{checked.project}, checks of the training code", title_justify="left")
-    for column in ("check", "verdict", "in words"):
-        table.add_column(column)
-    for column in ("measured", "limit", "seconds"):
-        table.add_column(column, justify="right")
+    table.add_column("check", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for column in ("measured", "limit", "took"):
+        table.add_column(column, justify="right", no_wrap=True)
+    wide = DATA.width >= _ROOM
+    if wide:
+        table.add_column("in words")
     for check in checked.figures.checks:
         mark, style = _LOOKS[check.verdict]
-        words = check.message + (f"\n→ {check.advice}" if check.advice else "")
         table.add_row(
             Text(check.name),
             Text(f"{mark} {check.verdict.replace('_', ' ')}", style=style),
-            Text(words),
             *(plain(v) if v is not None else "" for v in (check.measured, check.limit)),
             seconds(check.seconds),
+            *([Text(check.message)] if wide else []),
         )
     DATA.print(table)
+    for check in checked.figures.checks:
+        if check.advice:
+            DATA.print(Text(f"next:    {check.name}: {check.advice}"), soft_wrap=True)
     DATA.print(Text(f"sample:  {_sample(checked)}"), soft_wrap=True)
     DATA.print(Text(f"found:   {check_words.summary(checked.figures)}"), soft_wrap=True)
     if planned := check_words.share_of_plan(checked.figures):

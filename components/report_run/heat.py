@@ -14,7 +14,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from components.common.figures import Heat
-from components.report_run.formats import number, plural, short
+from components.report_run.formats import number, plain, plural, short
 from components.report_run.svg import CHARACTER, WIDE, legend, line, picture, tag, text
 
 SHADES = 5
@@ -134,8 +134,8 @@ def _keys(values: list[list[float | None]], shading: Shading) -> list[tuple[str,
     if any("heat" in kind for kind in kinds):
         words = " (log scale)" if shading.log else ""
         if shading.low < shading.high:
-            keys.append((number(shading.low), _box(shading(shading.low))))
-        keys.append((number(shading.high) + words, _box(f"heat shade-{SHADES}")))
+            keys.append((plain(shading.low), _box(shading(shading.low))))
+        keys.append((plain(shading.high) + words, _box(f"heat shade-{SHADES}")))
     if any("below" in kind for kind in kinds):
         keys.append(("the same, below zero", _box(f"heat shade-{SHADES} below")))
     if _NONE in kinds:
