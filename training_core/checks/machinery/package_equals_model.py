@@ -127,7 +127,7 @@ class PackageEqualsModel(Check):
                 found = np.concatenate([_serve(loaded, frame) for frame in each.frames])
             except KeyError as error:
                 return self.failed(
-                    f"the packaged model cannot predict {each.said}: {error} is missing",
+                    f"the packaged model cannot predict {each.said} (KeyError: {error})",
                     advice="read no label in transform, and no column that `columns` does not name",
                 )
             apart = _apart(found, expected)
