@@ -7,10 +7,11 @@
     python -m tests.proofs.bugs --short                # a few of each
     python -m tests.proofs.bugs --named                # of a bug, only the checks that it names
 
-All checks are made, and by the very code that the step runs. Each bug and each healthy task is a line on stderr as
-soon as it is done. The last line of stdout is one JSON object: `bugs` planted, how many of them
-were `caught` by a check that `found_by` names; `healthy` tasks, times their seeds, and on how many
-of those a check failed (`false_alarms`); `seconds`, the longest that all checks of one task took.
+All checks are made, and by the very code that the step runs. Each bug and each healthy task is a
+line on stderr as soon as it is done. The last line of stdout is one JSON object: `bugs` planted,
+how many of them were `caught` by a check that `found_by` names; `healthy` tasks, times their seeds,
+and on how many of those a check failed (`false_alarms`); `seconds`, the longest that all checks of
+one of them took.
 """
 
 from __future__ import annotations
