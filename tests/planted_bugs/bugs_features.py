@@ -49,6 +49,7 @@ class StatisticsOfAnotherTable(TabularPreprocessor):
     "Pixels of 0 to 1 are divided by 255 once more.",
     found_by=("inputs_before_network",),
     seen="Schoop et al. 2021, UMLAUT: image data not normalised",
+    warns=True,
 )
 class DividedBy255Twice(ImagePreprocessor):
     def transform(self, frame: pd.DataFrame) -> Arrays:
@@ -74,6 +75,7 @@ class NumbersWrapInAByte(TabularPreprocessor):
     "Large numbers pass through half precision, which ends at 65,504: beyond it all are infinite.",
     found_by=("inputs_before_network",),
     seen="Micikevicius et al. 2018, Mixed precision training",
+    warns=True,
 )
 class OverflowInHalfPrecision(TabularPreprocessor):
     def transform(self, frame: pd.DataFrame) -> Any:
