@@ -198,6 +198,7 @@ class ScaleNotPutBack(healthy_odd_scale.Price):
     "A target of some thousands is learned as it is: the network never gets there.",
     found_by=("initial_loss", "one_batch", "loss_falls", "inputs_before_network"),
     seen="Humbatova et al. 2020, missing normalisation",
+    warns=True,
 )
 class TargetNotScaled(healthy_odd_scale.Price):
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:

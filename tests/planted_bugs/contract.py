@@ -85,10 +85,13 @@ class Bug:
             settings=checks or CheckSettings(),
         )
 
-    def findings(self, *, seed: int = 0, checks: CheckSettings | None = None) -> list[Finding]:
-        """Make all checks with the bug in place."""
+    def findings(
+        self, *, seed: int = 0, checks: CheckSettings | None = None, only_named: bool = False
+    ) -> list[Finding]:
+        """Make all checks with the bug in place; or only those that `found_by` names."""
         with self.planted():
-            return run_checks(self.subject(seed=seed, checks=checks))
+            only = sorted(self.found_by) if only_named else ()
+            return run_checks(self.subject(seed=seed, checks=checks), only=only)
 
     def caught(self, findings: list[Finding]) -> list[str]:
         """Return the names of the checks that found it by its right name."""

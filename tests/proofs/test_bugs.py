@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_planted_bugs_are_caught_and_healthy_tasks_pass(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = prove(seeds=1, names=SHORT)
+    figures = prove(seeds=1, names=SHORT, only_named=True)
     said = capsys.readouterr().err
     assert (figures["bugs"], figures["caught"]) == (8, 8), said
     assert (figures["healthy"], figures["false_alarms"]) == (4, 0), said
@@ -23,7 +23,7 @@ def test_planted_bugs_are_caught_and_healthy_tasks_pass(capsys: pytest.CaptureFi
 def test_the_pages_own_bugs_are_caught(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "my_bugs.py").write_text(code)
-    figures = prove(file=str(tmp_path / "my_bugs.py"))
+    figures = prove(file=str(tmp_path / "my_bugs.py"), only_named=True)
     assert (figures["bugs"], figures["caught"]) == (3, 3), capsys.readouterr().err
 
 
@@ -47,5 +47,5 @@ def test_what_no_check_finds_is_missed_and_a_failing_task_is_a_false_alarm(
     said = capsys.readouterr().err
     assert (figures["bugs"], figures["caught"]) == (1, 0), said
     assert (figures["healthy"], figures["false_alarms"]) == (1, 1), said
-    assert "MISSED: nothing was said" in said or "MISSED: " in said
+    assert "MISSED: " in said
     assert "FALSE ALARM: " in said
