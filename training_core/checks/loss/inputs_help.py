@@ -90,8 +90,11 @@ class InputsHelp(Check):
         """Trained on inputs of other rows, nothing that holds for held-back rows can be learned.
 
         By chance a little can: what is learned of noise goes with the truth as often as against it.
-        So it counts from half of the real gain, and if it does so with two different deals.
+        So it counts from a quarter of the real gain, of enough rows, and with two different deals.
+        With 200 rows chance gives some 7 % of it.
         """
+        if len(subject.examples) < _TRAIN_ROWS:
+            return None
         units = float(len(test) if test.units is None else test.units.sum())
         gains = []
         for seed in (2, 3):
@@ -100,7 +103,7 @@ class InputsHelp(Check):
                 said["curves"]["inputs of other rows"] = mixed.curve
             gain = Won.of(without, losses_of(subject, mixed.model, test), units)
             gains.append(gain.mean)
-            if not (gain.mean > 4 * gain.error and gain.mean > 0.5 * won.mean):
+            if not (gain.mean > 4 * gain.error and gain.mean > 0.25 * won.mean):
                 return None
         return self.failed(
             f"{words}; trained with labels of other rows it still gains {min(gains):.4g}",
