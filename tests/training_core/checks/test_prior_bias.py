@@ -79,9 +79,9 @@ def test_without_such_a_bias_it_is_refused_and_nothing_changed(task: type[Task])
 def test_a_subject_builds_its_models_with_it() -> None:
     plain = subject_of(FarValue(), 400).build()
     subject = subject_of(FarValue(), 400, bias_from_prior=True)
-    assert float(plain.head.bias) == pytest.approx(0, abs=1)  # type: ignore[arg-type, union-attr]
+    assert plain.head.bias.item() == pytest.approx(0, abs=1)  # type: ignore[arg-type, union-attr]
     mean = float(subject.examples.target.mean())
-    assert float(subject.build().head.bias) == pytest.approx(mean, rel=1e-3)  # type: ignore[arg-type, union-attr]
+    assert subject.build().head.bias.item() == pytest.approx(mean, rel=1e-3)  # type: ignore[arg-type, union-attr]
 
 
 def test_a_feed_in_memory_and_one_on_disk_give_a_random_sample(tmp_path: Path) -> None:
