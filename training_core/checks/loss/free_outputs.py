@@ -29,23 +29,28 @@ def descend(losses: Callable[[Tensor], Tensor], start: Tensor, *, kind: Kind) ->
         start: Left as it is.
         kind: Of the task.
     """
-    outputs = start.detach().float().clone().requires_grad_()
-    sizes = (1e-9, _FURTHEST_STEP.get(kind, 50.0))
-    optimiser = torch.optim.Rprop([outputs], lr=0.1, step_sizes=sizes)
-    lowest, best, last_gain = float("inf"), outputs.detach().clone(), 0
+    outputs = start.detach().float().clone()
+    furthest = _FURTHEST_STEP.get(kind, 50.0)
+    steps, before = torch.full_like(outputs, 0.1), torch.zeros_like(outputs)
+    lowest, best, last_gain = float("inf"), outputs, 0
     for step in range(STEPS):
+        outputs = outputs.detach().requires_grad_()
         total = losses(outputs).double().sum()
         value = float(total.detach())
         if value < lowest:
             last_gain = step if value < lowest - 1e-7 * abs(lowest) else last_gain
-            lowest, best = value, outputs.detach().clone()
+            lowest, best = value, outputs.detach()
         if not total.requires_grad or step > last_gain + _PATIENCE:
             break
-        (gradient,) = torch.autograd.grad(total, outputs)
-        if not gradient.any():
+        (gradient,) = torch.autograd.grad(total, outputs, allow_unused=True)
+        if gradient is None or not gradient.any():
             break
-        outputs.grad = gradient.nan_to_num(0.0)
-        optimiser.step()
+        signs = gradient.nan_to_num(0.0).sign()
+        turned = signs * before
+        factors = torch.where(turned > 0, 1.2, torch.where(turned < 0, 0.5, 1.0))
+        steps = (steps * factors).clamp(1e-9, furthest)
+        before = torch.where(turned < 0, 0.0, signs)  # after a turn, one step is left out
+        outputs = outputs.detach() - steps * before
     return best
 
 
@@ -107,10 +112,15 @@ def squashed(task: Task, outputs: Tensor, target: Tensor) -> Tensor:
 
 
 def wrong_and_sure(kind: Kind, outputs: Tensor, target: Tensor) -> Tensor:
-    """Return outputs that are confidently wrong: logits of 4, or a value three deviations off."""
+    """Return outputs that are confidently wrong: logits of 4, or a value three deviations off.
+
+    Args:
+        kind: Of the task.
+        outputs: Those of the lowest loss.
+        target: The labels.
+    """
     if kind == "regression":
-        spread = target.std() if len(target) > 1 else target.abs().max()
-        return (target + 3 * spread.clamp_min(1e-6)).float().reshape(outputs.shape)
+        return outputs + 3 * outputs.std(unbiased=False).clamp_min(1e-6)
     if kind in ("binary", "multilabel"):
         return torch.where(target >= 0.5, -4.0, 4.0).reshape(outputs.shape)
     classes = outputs.shape[-1]

@@ -90,8 +90,11 @@ class InputsHelp(Check):
         """Trained on inputs of other rows, nothing that holds for held-back rows can be learned.
 
         By chance a little can: what is learned of noise goes with the truth as often as against it.
-        So it counts from half of the real gain, and if it does so with two different deals.
+        So it counts from a quarter of the real gain, of enough rows, and with two different deals.
+        With 200 rows chance gives some 7 % of it.
         """
+        if len(subject.examples) < _TRAIN_ROWS:
+            return None
         units = float(len(test) if test.units is None else test.units.sum())
         gains = []
         for seed in (2, 3):
@@ -100,7 +103,7 @@ class InputsHelp(Check):
                 said["curves"]["inputs of other rows"] = mixed.curve
             gain = Won.of(without, losses_of(subject, mixed.model, test), units)
             gains.append(gain.mean)
-            if not (gain.mean > 4 * gain.error and gain.mean > 0.5 * won.mean):
+            if not (gain.mean > 4 * gain.error and gain.mean > 0.25 * won.mean):
                 return None
         return self.failed(
             f"{words}; trained with labels of other rows it still gains {min(gains):.4g}",
@@ -139,18 +142,30 @@ class InputsHelp(Check):
         simple = simple_gain(subject.task.kind, subject.examples, test)
         prior = abs(float(without.sum())) / units
         upper = max((w.mean + 2 * w.error) / prior for w in (won, best)) if prior else math.inf
-        return self._judged_beside(simple, upper, len(subject.examples), words, said)
+        known = _gain_on_its_own_rows(subject, prior)
+        return self._judged_beside(simple, upper, known, len(subject.examples), words, said)
 
     def _judged_beside(
-        self, simple: Gain, upper: float, rows: int, words: str, said: dict[str, Any]
+        self,
+        simple: Gain,
+        upper: float,
+        known: float,
+        rows: int,
+        words: str,
+        said: dict[str, Any],
     ) -> Finding:
-        """What does a simple model learn from the same tensors?"""
+        """What does a simple model learn from the same tensors?
+
+        A network that knows the rows it was trained on (`known`, a share of the prior's loss) does
+        learn from inputs, however little of it holds elsewhere: it needs rows, or regularisation.
+        """
         of_simple = (
             f"a simple model gains {simple.share:.1%} of the prior's loss on the same tensors "
             f"(standard error {simple.error:.1%})"
         )
         enough = rows >= _TRAIN_ROWS and simple.rows >= _TEST_ROWS
-        if enough and simple.lower > _EXPLAINED and upper < 0.5 * simple.share:
+        behind = max(upper, known) < 0.5 * simple.share
+        if enough and simple.lower > _EXPLAINED and behind:
             return self.failed(
                 f"{words}; {of_simple}: the inputs tell, but the network does not learn it",
                 advice="look for inputs that do not reach the outputs, a loss that is not about "
@@ -189,6 +204,14 @@ def losses_of(subject: Subject, model: nn.Module, examples: Examples) -> Tensor:
     with torch.no_grad():
         outputs = outputs_of(model, examples, device=subject.device)
         return subject.task.loss(outputs, examples.target).double()
+
+
+def _gain_on_its_own_rows(subject: Subject, prior: float) -> float:
+    """Return what the short training gained on rows it has seen, as a share of the prior's loss."""
+    seen = subject.batch(1024)
+    loss = losses_of(subject, subject.trained.model, seen)
+    units = float(len(seen) if seen.units is None else seen.units.sum())
+    return 1 - float(loss.sum()) / units / prior if prior else math.inf
 
 
 def _best_on_the_way(subject: Subject, test: Examples, *, rescaled: bool) -> OnTheWay:

@@ -148,8 +148,8 @@ def _attempts(
     if subject.task.kind == "regression":
         scale, shift = wanted_scale(subject.task, outputs, batch)
         for rate in (1.0, 10.0):
-            model = Rescaled(subject.build(), scale=scale, shift=shift)
-            if learned(f"in units of the target, at {rate:g} times", model, lr_factor=rate):
+            scaled = Rescaled(subject.build(), scale=scale, shift=shift)
+            if learned(f"in units of the target, at {rate:g} times", scaled, lr_factor=rate):
                 return tried
     wider = subject.task.larger(4)
     if wider is not None:

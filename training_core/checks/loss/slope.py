@@ -25,54 +25,35 @@ def slope_leads_to_the_label(task: Task, outputs: Tensor, examples: Examples) ->
         examples: As many.
     """
     target = examples.target
-    wrong = wrong_and_sure(task.kind, outputs, target)
-    gradients = []
-    for start in (outputs, wrong):
-        free = start.clone().requires_grad_()
-        losses = task.loss(free, target)
-        if not losses.requires_grad:
-            return Broken(
-                message="the loss does not depend on the outputs: it has no gradient",
-                advice="look for detach, no_grad, item, argmax or a comparison in the loss",
-            )
-        (gradient,) = torch.autograd.grad(losses.double().sum(), free, allow_unused=True)
-        if gradient is None:
-            return Broken(
-                message="the loss does not use the outputs: they have no gradient",
-                advice="let the loss be a function of the outputs",
-            )
-        gradients.append(gradient.reshape(len(target), -1).abs().amax(1))
-    return _floors(task, outputs, wrong, examples, gradients)
-
-
-def _floors(
-    task: Task, outputs: Tensor, wrong: Tensor, examples: Examples, gradients: list[Tensor]
-) -> Broken | None:
-    """Look at where both descents end."""
-    target = examples.target
+    gradients = _gradients(task, outputs, target)
+    if isinstance(gradients, Broken):
+        return gradients
 
     def losses(free: Tensor) -> Tensor:
         return task.loss(free, target)
 
-    ends = [descend(losses, start, kind=task.kind) for start in (outputs, wrong)]
+    best = descend(losses, outputs, kind=task.kind)
+    wrong = wrong_and_sure(task.kind, best, target)
+    at_wrong = _gradients(task, wrong, target)
+    flat = torch.as_tensor(at_wrong == 0)
+    ends = [best, descend(losses, wrong, kind=task.kind)]
     with torch.no_grad():
-        begun = [losses(start).double() for start in (outputs, wrong)]
-        ended = [losses(end).double() for end in ends]
+        begun, ended = losses(wrong).double(), [losses(end).double() for end in ends]
         right = [agrees(task.kind, task.predict(end), target) for end in ends]
         before = agrees(task.kind, task.predict(wrong), target)
     floor = torch.minimum(*ended)
-    counts = begun[1] > floor + 1e-6 * floor.abs() + 1e-9  # others are of no weight, or all padding
-    stuck = counts & (gradients[1] == 0) & (ended[1] > floor + 0.1 * (begun[1] - floor).abs())
+    counts = begun > floor + 1e-6 * floor.abs() + 1e-9  # others are of no weight, or all padding
+    stuck = counts & flat & (ended[1] > floor + 0.1 * (begun - floor).abs())
     if float(stuck.double().mean()) > _SHARE:
         return Broken(
             message=f"the loss is flat where outputs are confidently wrong: {int(stuck.sum())} of "
-            f"{len(target)} examples lose {float(begun[1][stuck].mean()):.3g} without a gradient "
+            f"{len(target)} examples lose {float(begun[stuck].mean()):.3g} without a gradient "
             f"(floor {float(floor[stuck].mean()):.3g})",
             advice="clip gradients (training.optimiser.clip_norm), not the loss",
             measured=float(stuck.sum()),
             limit=_SHARE * len(target),
         )
-    if not counts.any() and float(torch.maximum(gradients[0], gradients[1]).max()) == 0:
+    if not counts.any() and not bool(gradients.any()):
         return Broken(
             message="the loss is the same whatever the outputs: their gradient is 0",
             advice="let the loss be a function of the outputs",
@@ -81,9 +62,27 @@ def _floors(
     return (
         _without_floor(ended, target)
         or _disagreement(right, before, counts, ended)
-        or _double_squash(task, ends[0], examples)
+        or _double_squash(task, best, examples)
         or _ignored(task, counts, examples)
     )
+
+
+def _gradients(task: Task, outputs: Tensor, target: Tensor) -> Tensor | Broken:
+    """Return each example's largest gradient, [N]."""
+    free = outputs.clone().requires_grad_()
+    losses = task.loss(free, target)
+    if not losses.requires_grad:
+        return Broken(
+            message="the loss does not depend on the outputs: it has no gradient",
+            advice="look for detach, no_grad, item, argmax or a comparison in the loss",
+        )
+    (gradient,) = torch.autograd.grad(losses.double().sum(), free, allow_unused=True)
+    if gradient is None:
+        return Broken(
+            message="the loss does not use the outputs: they have no gradient",
+            advice="let the loss be a function of the outputs",
+        )
+    return gradient.reshape(len(target), -1).abs().amax(1)
 
 
 def _without_floor(ended: list[Tensor], target: Tensor) -> Broken | None:
