@@ -98,6 +98,8 @@ class LearningRate(Check):
     ) -> Finding | None:
         rate, planned = subject.training.optimiser.lr, probes[1.0]
         lower = {f: p for f, p in probes.items() if f < 1 and not p.diverged}
+        if not lower:
+            return None
         best = min(lower, key=lambda factor: _final(lower[factor]))
         ahead = _ahead(planned.final, lower[best].final)
         first = first_update(subject)
