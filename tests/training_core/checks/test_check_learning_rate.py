@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from check_dynamics_samples import HEALTHY, random_rows, subject
+from check_dynamics_samples import HEALTHY, Binary, Table, random_rows, subject
+from torch import nn
 
 from training_core.checks.dynamics.learning_rate import LearningRate
 from training_core.checks.runner import make
+from training_core.task import Preprocessor
 
 
 @pytest.mark.parametrize("name", ["binary", "images"])
@@ -41,3 +43,16 @@ def test_where_labels_are_noise_no_rate_fails() -> None:
     finding = make(LearningRate(), subject(rows=random_rows()))
     assert finding.verdict in ("pass", "warn")
     assert len(finding.curves) == len(finding.table) >= 3
+
+
+class _Linear(Binary):
+    def build_model(self, preprocessor: Preprocessor) -> nn.Module:
+        model = Table(8)
+        model.layers = nn.Sequential(nn.Linear(8, 1))
+        return model
+
+
+def test_a_linear_model_that_would_need_more_steps_is_warned_of_at_most() -> None:
+    finding = make(LearningRate(), subject(task=_Linear(), optimiser={"lr": 0.001}))
+    assert finding.verdict == "warn"
+    assert "train for longer" in finding.advice

@@ -27,6 +27,9 @@ _BEYOND_NOISE = 4.0
 # rates 0.13 or less.
 _HARDLY = 0.15
 _SHORT = 0.33
+# First update over first weights, times the planned steps: 0.6 of a linear model with AdamW at
+# 0.001 that needs more than 260 steps, and is healthy; 0.2 or less at a hundredth of a good rate.
+_REACH = 0.3
 # Share of the best way that a rate which is too high leaves; 0.72 on flights at a hundredfold.
 _HARMED = 0.75
 # First update over first weights: 0.01 to 0.2 at healthy rates, 0.5 to 3 at AdamW's 0.1 to 0.3.
@@ -98,6 +101,8 @@ class LearningRate(Check):
     ) -> Finding | None:
         rate, planned = subject.training.optimiser.lr, probes[1.0]
         lower = {f: p for f, p in probes.items() if f < 1 and not p.diverged}
+        if not lower:
+            return None
         best = min(lower, key=lambda factor: _final(lower[factor]))
         ahead = _ahead(planned.final, lower[best].final)
         first = first_update(subject)
@@ -157,7 +162,8 @@ class LearningRate(Check):
         if far_off and ahead:
             constant = best_constant(subject, subject.batch(512, seed=2))
             useless = end > constant > _final(higher[best])
-            if way < _HARDLY or (way < 0.5 and useless):
+            hardly_moves = first_update(subject) * path < _REACH
+            if hardly_moves and (way < _HARDLY or (way < 0.5 and useless)):
                 return self.failed(f"{words}: it is far too low", advice=advice, **said)
         if ahead and way < _SHORT:
             return self.warned(f"{words}: it may be too low", advice=advice, **said)

@@ -63,8 +63,8 @@ class PredictionDynamics(Check):
         said = {"measured": jumps, "limit": _WILD, "heat": heat}
         if jumps > _WILD:
             return self.warned(
-                f"predictions jump: from one look to the next they go to and fro by {jumps:.2g} times "
-                "what tells the rows apart",
+                f"predictions jump: from one look to the next they go to and fro by {jumps:.2g} "
+                "times what tells the rows apart",
                 advice="see whether a lower learning rate or a larger batch does better",
                 **said,
             )

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from training_core.checks.contract import Curve
+from training_core.checks.dynamics.losses import rows_at_once
 from training_core.checks.short_training import train_briefly
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
@@ -64,6 +65,7 @@ def probe(subject: Subject, factor: float, *, steps: int) -> Probe:
     fixed = subject.batch(_ROWS, seed=2)
     instants = sorted({round(steps * i / _INSTANTS) for i in range(_INSTANTS + 1)})
     model = subject.build(0)
+    fixed = fixed.take(slice(0, rows_at_once(subject, model, fixed)))
     warmup = _Warmup(model, steps=min(_warmup_steps(subject), steps // 4))
     seen = {0: unit_losses(subject, model, fixed)}
 

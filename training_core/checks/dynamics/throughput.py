@@ -52,7 +52,8 @@ def device_of(subject: Subject) -> torch.device:
 def measure(subject: Subject, batch_size: int, *, seconds: float) -> Speed:
     """Take training steps, at least three, for so many seconds; the model is thrown away."""
     device = device_of(subject)
-    precision = choose_precision(subject.training.precision, device)
+    elsewhere = device.type == "cpu" and subject.training.device != "cpu"  # no tf32 here
+    precision = choose_precision("auto" if elsewhere else subject.training.precision, device)
     model = subject.build(0).to(device).train()
     optimisers = build_optimisers(model, subject.training.optimiser)
     augment = augmentation_of(subject.task, seed=0)
