@@ -108,7 +108,7 @@ def _shuffled(epochs: list[Tensor]) -> str:
 
 def _new_batches(epochs: list[Tensor], size: int) -> str:
     count, batches = len(epochs[0]), len(epochs) * -(-len(epochs[0]) // size)
-    if batches**2 > 1e-9 * math.comb(count, size):
+    if 10**9 * batches**2 > math.comb(count, size):  # whole numbers: the last one may be huge
         return ""  # a few samples may well meet again
     seen: set[tuple[int, ...]] = set()
     for number, epoch in enumerate(epochs):
