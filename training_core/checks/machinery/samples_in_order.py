@@ -34,7 +34,7 @@ class SamplesInOrder(Check):
             raise NotApplicable(f"{len(subject.examples)} examples have no order to speak of")
         examples = numbered(subject.examples.take(slice(0, _ROWS)).contiguous())
         size = max(subject.batch_size, -(-len(examples) // _STEPS))
-        size = min(size, len(examples) // 2)
+        size = min(size, max(2, len(examples) // 8))  # two batches would show little of labels
         model = Comparing(examples)
         steps = _EPOCHS * -(-len(examples) // size)
         settings = short(subject.training, steps=steps, batch_size=size, log_every=steps)
