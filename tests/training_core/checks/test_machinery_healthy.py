@@ -11,6 +11,7 @@ from training_core.checks.contract import Check
 from training_core.checks.machinery import CHECKS
 from training_core.checks.machinery.plain_schedule import planned_momentum, planned_rate
 from training_core.checks.machinery.ranks_agree import RanksAgree
+from training_core.checks.machinery.samples_in_order import SamplesInOrder
 from training_core.checks.machinery.schedule_as_planned import ScheduleAsPlanned
 from training_core.checks.machinery.steps_equal_plain_code import StepsEqualPlainCode
 from training_core.checks.runner import make
@@ -98,6 +99,11 @@ def test_a_network_that_draws_from_its_own_generator_fails_no_check() -> None:
 def test_four_examples_are_looked_at_or_said_to_be_too_few(check: type[Check]) -> None:
     finding = found(check(), Yes(), count=5)
     assert finding.verdict in ("pass", "warn", "not_applicable"), finding.message
+
+
+def test_large_batches_of_many_rows_are_in_order() -> None:
+    finding = found(SamplesInOrder(), Yes(), count=3_000, batch_size=1_024)
+    assert finding.verdict == "pass", finding.message
 
 
 class _Unused(Yes):

@@ -34,7 +34,7 @@ class SamplesInOrder(Check):
             raise NotApplicable(f"{len(subject.examples)} examples have no order to speak of")
         examples = numbered(subject.examples.take(slice(0, _ROWS)).contiguous())
         size = max(subject.batch_size, -(-len(examples) // _STEPS))
-        size = min(size, len(examples) // 2)
+        size = min(size, max(2, len(examples) // 8))  # two batches would show little of labels
         model = Comparing(examples)
         steps = _EPOCHS * -(-len(examples) // size)
         settings = short(subject.training, steps=steps, batch_size=size, log_every=steps)
@@ -108,7 +108,7 @@ def _shuffled(epochs: list[Tensor]) -> str:
 
 def _new_batches(epochs: list[Tensor], size: int) -> str:
     count, batches = len(epochs[0]), len(epochs) * -(-len(epochs[0]) // size)
-    if batches**2 > 1e-9 * math.comb(count, size):
+    if 10**9 * batches**2 > math.comb(count, size):  # whole numbers: the last one may be huge
         return ""  # a few samples may well meet again
     seen: set[tuple[int, ...]] = set()
     for number, epoch in enumerate(epochs):
