@@ -11,7 +11,7 @@ from training_core.checks.runner import make
 from training_core.task import Preprocessor
 
 
-@pytest.mark.parametrize("name", ["binary", "images"])
+@pytest.mark.parametrize("name", ["binary", "price"])
 def test_a_healthy_rate_passes_and_a_hundredth_and_a_hundredfold_of_it_fail(name: str) -> None:
     planned = HEALTHY[name][2]["optimiser"]["lr"]
     assert make(LearningRate(), subject(name)).verdict == "pass"
