@@ -127,7 +127,7 @@ def residual_forgotten(model: nn.Module) -> None:
 @WEIGHTS.built(
     TABLE,
     "A ReLU after the last layer of a regression: nothing below 0 can be said.",
-    found_by=("one_batch", "simple_model_ahead", "update_health"),
+    found_by=("outputs_move_freely",),
     seen="Schoop et al. 2021, UMLAUT; Humbatova et al. 2020, wrong activation of the output",
 )
 def relu_on_the_output(model: nn.Module) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from training_core.checks.contract import Finding
-from training_core.checks.runner import run_checks
+from training_core.checks.runner import COULD_NOT, run_checks
 from training_core.checks.subject import Subject
 from training_core.settings import CheckSettings, TrainingSettings
 from training_core.task import Task
@@ -94,6 +94,7 @@ class Bug:
             return run_checks(self.subject(seed=seed, checks=checks), only=only)
 
     def caught(self, findings: list[Finding]) -> list[str]:
-        """Return the names of the checks that found it by its right name."""
+        """Return the names of the checks that found it by its right name, and not by breaking."""
         enough = ("fail", "warn") if self.warns else ("fail",)
-        return [f.name for f in findings if f.verdict in enough and f.name in self.found_by]
+        said = [f for f in findings if f.verdict in enough and COULD_NOT not in f.message]
+        return [f.name for f in said if f.name in self.found_by]

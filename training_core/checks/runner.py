@@ -20,6 +20,8 @@ from training_core.determinism import seed_everything
 from training_core.errors import ConfigurationError
 from training_core.task import Task
 
+COULD_NOT = "it could not be made"
+
 
 def run_checks(
     subject: Subject,
@@ -103,7 +105,7 @@ def _broken(check: Check, error: Exception) -> Finding:
     where = f"{Path(last.filename).name}, line {last.lineno}"
     first = (str(error).splitlines() or [""])[0]
     return check.failed(
-        f"it could not be made: {type(error).__name__} in {where}: {first}",
+        f"{COULD_NOT}: {type(error).__name__} in {where}: {first}",
         advice=f"mend what raised it, or set checks.levels.{check.name} to off",
     )
 
