@@ -261,9 +261,39 @@ class _OnlyPositives(YesNo):
         return super().loss(outputs, target) * target
 
 
+class _SmoothedAway(Three):
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return F.cross_entropy(outputs, target, reduction="none", label_smoothing=0.9)
+
+
+class _WithoutLogarithm(Three):
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return F.nll_loss(outputs.softmax(1), target, reduction="none")
+
+
+class _PredictsLogits(YesNo):
+    def predict(self, outputs: Tensor) -> Tensor:
+        return outputs
+
+
+class _PredictsClasses(Three):
+    def predict(self, outputs: Tensor) -> Tensor:
+        return outputs.argmax(1)
+
+
+class _PaddingInUnits(Words):
+    def units(self, target: Tensor) -> Tensor:
+        return torch.full((len(target),), float(target.shape[1]))
+
+
 @pytest.mark.parametrize(
     ("task", "words"),
     [
+        (_SmoothedAway, "next to nothing to learn"),
+        (_WithoutLogarithm, "not minus its logarithm"),
+        (_PredictsLogits, "no probabilities"),
+        (_PredictsClasses, "not the probability of each"),
+        (_PaddingInUnits, "units says"),
         (_Broadcast, "broadcasts to every pair"),
         (_BroadcastInside, "the loss of an example depends on the others"),
         (_Mean, "the loss of an example depends on the others"),
