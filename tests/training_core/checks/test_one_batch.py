@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-from check_loss_samples import Bars, FarValue, Three, Two, Value, Words, YesNo, found, table
-from test_initial_loss import Changed
+from check_loss_samples import (
+    Bars,
+    Changed,
+    FarValue,
+    Three,
+    Two,
+    Value,
+    Words,
+    YesNo,
+    found,
+    table,
+)
 from torch import Tensor, nn
 
 from training_core.checks.loss.one_batch import OneBatch
