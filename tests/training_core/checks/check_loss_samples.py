@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,17 @@ class Net(nn.Module):
     def forward(self, numbers: Tensor) -> Tensor:
         said: Tensor = self.head(self.body(numbers))
         return said.squeeze(1) if self.outputs == 1 else said
+
+
+class Changed(nn.Module):
+    """A network whose outputs a bug changes."""
+
+    def __init__(self, inner: nn.Module, change: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.inner, self.change = inner, change
+
+    def forward(self, **arrays: Tensor) -> Tensor:
+        return self.change(self.inner(**arrays))
 
 
 class _OfNumbers(Task):

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
-from check_loss_samples import Bars, FarValue, Three, Two, Value, Words, YesNo, found, table
+from check_loss_samples import (
+    Bars,
+    Changed,
+    FarValue,
+    Three,
+    Two,
+    Value,
+    Words,
+    YesNo,
+    found,
+    table,
+)
 from torch import Tensor, nn
 
 from training_core.checks.loss.initial_loss import InitialLoss
 from training_core.task import Preprocessor, Task
-
-
-class Changed(nn.Module):
-    """A network whose outputs a bug changes."""
-
-    def __init__(self, inner: nn.Module, change: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.inner, self.change = inner, change
-
-    def forward(self, **arrays: Tensor) -> Tensor:
-        return self.change(self.inner(**arrays))
 
 
 @pytest.mark.parametrize("task", [YesNo, Three, Two, Value, Bars, Words])

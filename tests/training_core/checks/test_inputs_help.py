@@ -9,6 +9,7 @@ import torch
 from check_loss_samples import (
     NUMBERS,
     Bars,
+    Changed,
     FarValue,
     Three,
     Two,
@@ -21,7 +22,6 @@ from check_loss_samples import (
     sentences,
     table,
 )
-from test_initial_loss import Changed
 from torch import Tensor, nn
 
 from training_core.checks.loss.inputs_help import InputsHelp

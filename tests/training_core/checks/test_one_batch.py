@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-from check_loss_samples import Bars, FarValue, Three, Two, Value, Words, YesNo, found, table
-from test_initial_loss import Changed
+from check_loss_samples import (
+    Bars,
+    Changed,
+    FarValue,
+    Three,
+    Two,
+    Value,
+    Words,
+    YesNo,
+    found,
+    table,
+)
 from torch import Tensor, nn
 
 from training_core.checks.loss.one_batch import OneBatch
@@ -137,6 +147,16 @@ class _Blind(Three):
         )
 
 
+class _OutOfReach(YesNo):
+    """The network is dead; a wider one would not be."""
+
+    def build_model(self, preprocessor: Preprocessor) -> nn.Module:
+        return Changed(super().build_model(preprocessor), lambda outputs: (outputs - 20).relu())
+
+    def larger(self, factor: int) -> Task:
+        return YesNo()
+
+
 class _Squashed(YesNo):
     def build_model(self, preprocessor: Preprocessor) -> nn.Module:
         return Changed(super().build_model(preprocessor), torch.sigmoid)
@@ -165,6 +185,7 @@ class _Shuffles(Value):
         (_Frozen, "parameters are frozen"),
         (_AllFrozen, "are frozen"),
         (_Blind, "the same for every row"),
+        (_OutOfReach, "no more than the labels' average"),
         (_Squashed, "squashed before the loss"),
         (_SquashedClasses, "squashed before the loss"),
         (_SquashedByLoss, "stalls"),

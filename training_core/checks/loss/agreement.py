@@ -11,6 +11,16 @@ from training_core.task import PADDING, Kind
 CLOSE = 0.1
 
 
+def sureness(kind: Kind, predictions: Tensor, target: Tensor) -> float:
+    """Return the mean probability of the label, of all but regressions."""
+    if kind in ("binary", "multilabel"):
+        shaped = predictions.reshape(target.shape)
+        return float(torch.where(target >= 0.5, shaped, 1 - shaped).mean())
+    real = target != PADDING
+    truth = torch.where(real, target, 0).long().unsqueeze(-1)
+    return float(predictions.gather(-1, truth).squeeze(-1)[real].mean())
+
+
 def agrees(kind: Kind, predictions: Tensor, target: Tensor) -> Tensor:
     """Return each example's share of right predictions, float32 [N].
 

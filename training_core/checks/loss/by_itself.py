@@ -5,6 +5,7 @@ Each law returns None where it holds, else what was found and what to do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -127,6 +128,32 @@ def values_are_per_example(task: Task, outputs: Tensor, examples: Examples) -> B
     return None
 
 
+def predictions_are_probabilities(task: Task, outputs: Tensor, examples: Examples) -> Broken | None:
+    """Predictions of all but regressions are shaped as outputs, and lie between 0 and 1."""
+    if task.kind == "regression":
+        return None
+    noise = 3 * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0))
+    squashed = float(outputs.min()) >= 0 and float(outputs.max()) <= 1  # by the network: as meant
+    with torch.no_grad():
+        said = task.predict(outputs if squashed else outputs + noise)
+    advice = "return sigmoid or softmax of the outputs from predict"
+    if said.numel() != outputs.numel():
+        return Broken(
+            message=f"predict gives {list(said.shape)} for outputs {list(outputs.shape)}: not the "
+            "probability of each",
+            advice=advice,
+        )
+    low, high = float(said.min()), float(said.max())
+    if low < -1e-4 or high > 1 + 1e-4 or not math.isfinite(high - low):
+        return Broken(
+            message=f"predict gives values from {low:.3g} to {high:.3g}: no probabilities",
+            advice=advice,
+            measured=max(high, -low),
+            limit=1.0,
+        )
+    return None
+
+
 def nothing_is_written(task: Task, outputs: Tensor, examples: Examples) -> Broken | None:
     """Neither outputs nor the target are changed by who looks at them."""
     asked: dict[str, Callable[[Tensor, Tensor], object]] = {
@@ -207,7 +234,9 @@ def padding_counts_for_nothing(task: Task, outputs: Tensor, examples: Examples) 
     if examples.units is None or not moved.any():
         return None
     counted, units = float(moved.sum()), float(examples.units.sum())
-    if units < counted - 0.5 or units > 1.5 * counted:
+    with_padding = bool(padding.any()) and abs(units - target.numel()) < 0.5
+    # more units than gradients may be tokens of weight 0
+    if units < counted - 0.5 or units > 1.5 * counted or with_padding:
         return Broken(
             message=f"units says that {len(target)} examples have {units:g} units, and the loss "
             f"counts {counted:g} positions",

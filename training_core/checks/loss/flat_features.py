@@ -111,5 +111,7 @@ def _standardised(table: Table, count: int) -> tuple[Table, Table]:
     table = np.nan_to_num(table, posinf=0.0, neginf=0.0)
     mean, deviation = table[:count].mean(0), table[:count].std(0)
     kept = deviation > 1e-12
+    if not kept.any():
+        return np.zeros((count, 1)), np.zeros((len(table) - count, 1))
     scaled = np.clip((table[:, kept] - mean[kept]) / deviation[kept], -8, 8)
     return scaled[:count], scaled[count:]

@@ -98,7 +98,8 @@ class InputsHelp(Check):
         units = float(len(test) if test.units is None else test.units.sum())
         gains = []
         for seed in (2, 3):
-            mixed = subject.train_briefly(with_inputs_of_other_rows(subject.examples, seed=seed))
+            dealt = with_inputs_of_other_rows(subject.examples, seed=seed)
+            mixed = subject.train_briefly(dealt, steps=max(1, subject.settings.input_steps // 2))
             if seed == 2:
                 said["curves"]["inputs of other rows"] = mixed.curve
             gain = Won.of(without, losses_of(subject, mixed.model, test), units)

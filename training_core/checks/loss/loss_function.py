@@ -14,6 +14,7 @@ from training_core.checks.loss.by_itself import (
     losses_are_summed_over_units,
     nothing_is_written,
     padding_counts_for_nothing,
+    predictions_are_probabilities,
     shapes_fit,
     values_are_per_example,
 )
@@ -26,7 +27,12 @@ from training_core.task import Task
 from training_core.untrained import untrained_outputs
 
 # What must hold before anything else can be asked; then, in the order in which they explain most.
-_FIRST = (shapes_fit, nothing_is_written, values_are_per_example)
+_FIRST = (
+    shapes_fit,
+    nothing_is_written,
+    values_are_per_example,
+    predictions_are_probabilities,
+)
 _THEN = (
     examples_are_apart,
     slope_leads_to_the_label,
@@ -71,7 +77,7 @@ def laws_broken(task: Task, outputs: Tensor, examples: Examples) -> list[Broken]
     for law in _THEN:
         try:
             broken = law(task, outputs, examples)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, IndexError) as error:
             first = (str(error).splitlines() or [""])[0]
             broken = _refusal(first)
         found += [broken] if broken else []

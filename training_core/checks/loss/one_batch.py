@@ -40,7 +40,10 @@ class OneBatch(Check):
             attempts = _attempts(subject, batch, outputs, limit)
         except ConfigurationError as error:
             return self.failed(f"nothing can be learned: {error.what}", advice=error.hint)
-        best = min(attempts.values(), key=lambda a: a.best if math.isfinite(a.best) else math.inf)
+        name, best = min(attempts.items(), key=lambda tried: _reached(tried[1]))
+        planned = min((a for key, a in attempts.items() if "wide" not in key), key=_reached)
+        if "wide" in name and bounds.gained(planned.best) < _NOTHING:
+            best = planned  # which learns nothing at all is not too small, but broken
         said: dict[str, Any] = {
             "measured": best.best if math.isfinite(best.best) else None,
             "limit": limit,
@@ -50,7 +53,6 @@ class OneBatch(Check):
             f"{len(batch)} rows are learned to a loss of {best.best:.4g} in {len(best.curve)} "
             f"steps (limit {limit:.4g}; the best constant loses {bounds.constant:.4g})"
         )
-        name = next(name for name, attempt in attempts.items() if attempt is best)
         if best.best <= limit:
             if "units" in name:
                 return self.warned(
@@ -159,6 +161,10 @@ def _attempts(
             if learned(f"four times as wide, at {rate:g} times", model, lr_factor=rate):
                 return tried
     return tried
+
+
+def _reached(attempt: Attempt) -> float:
+    return attempt.best if math.isfinite(attempt.best) else math.inf
 
 
 def _bounded(outputs: Tensor) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from training_core.checks.loss.agreement import agrees
+from training_core.checks.loss.agreement import agrees, sureness
 from training_core.checks.loss.by_itself import Broken
-from training_core.checks.loss.free_outputs import descend, squashed, wrong_and_sure
+from training_core.checks.loss.free_outputs import best_constant, descend, squashed, wrong_and_sure
 from training_core.examples import Examples
 from training_core.task import Task
 
@@ -41,7 +41,8 @@ def slope_leads_to_the_label(task: Task, outputs: Tensor, examples: Examples) ->
         begun, ended = losses(wrong).double(), [losses(end).double() for end in ends]
         right = [agrees(task.kind, task.predict(end), target) for end in ends]
         before = agrees(task.kind, task.predict(wrong), target)
-    floor = torch.minimum(*ended)
+        right_side = wrong if task.kind == "regression" else -wrong
+        floor = torch.minimum(torch.minimum(*ended), losses(right_side).double())
     counts = begun > floor + 1e-6 * floor.abs() + 1e-9  # others are of no weight, or all padding
     stuck = counts & flat & (ended[1] > floor + 0.1 * (begun - floor).abs())
     if float(stuck.double().mean()) > _SHARE:
@@ -63,6 +64,8 @@ def slope_leads_to_the_label(task: Task, outputs: Tensor, examples: Examples) ->
         _without_floor(ended, target)
         or _disagreement(right, before, counts, ended)
         or _double_squash(task, best, examples)
+        or _without_logarithm(task, best, target)
+        or _smoothed_away(task, best, examples)
         or _ignored(task, counts, examples)
     )
 
@@ -140,6 +143,43 @@ def _double_squash(task: Task, lowest: Tensor, examples: Examples) -> Broken | N
         advice="give the loss logits, not what sigmoid or softmax has made of them",
         measured=floor,
         limit=0.0,
+    )
+
+
+def _without_logarithm(task: Task, lowest: Tensor, target: Tensor) -> Broken | None:
+    """Minus a probability lies between -1 and 0; minus its logarithm above 0."""
+    if task.kind == "regression":
+        return None
+    with torch.no_grad():
+        floor, ceiling = (float(task.loss(lowest * by, target).double().mean()) for by in (1, -10))
+    if floor > -0.5 or abs(ceiling) > 1e-2 * abs(floor):
+        return None
+    return Broken(
+        message=f"the loss lies between {floor:.3g} and {ceiling:.3g}: it is minus a probability, "
+        "not minus its logarithm, and hardly moves where the network is wrong",
+        advice="give nll_loss the output of log_softmax, or use cross_entropy",
+        measured=floor,
+        limit=0.0,
+    )
+
+
+def _smoothed_away(task: Task, lowest: Tensor, examples: Examples) -> Broken | None:
+    """The best outputs must lose clearly less than those that are the same for all."""
+    if task.kind == "regression":
+        return None
+    target = examples.target
+    constant = best_constant(task, lowest, examples)
+    with torch.no_grad():
+        best, same = (float(task.loss(o, target).double().mean()) for o in (lowest, constant))
+        sure = sureness(task.kind, task.predict(lowest), target)
+    if sure >= 0.5 or same - best > 0.1 * abs(same):
+        return None
+    return Broken(
+        message=f"where the loss is lowest, labels have a probability of {sure:.2f} only, and it "
+        f"loses {best:.4g} where a constant loses {same:.4g}: there is next to nothing to learn",
+        advice="look at label smoothing (0.1 is usual), temperature and weights of the loss",
+        measured=sure,
+        limit=0.5,
     )
 
 
