@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pandas as pd
 from torch import nn
@@ -23,24 +25,18 @@ def rows(seed: int, count: int = 1_000) -> pd.DataFrame:
 
 class Rent(RegressionTask):
     label = "rent"
+    width = 64
 
     def preprocessor(self) -> Preprocessor:
         return TabularPreprocessor(categories=[], numbers=number_names(COLUMNS))
 
     def build_model(self, preprocessor: Preprocessor) -> nn.Module:
-        return Layers(COLUMNS, 64, 64, 1)
+        return Layers(COLUMNS, self.width, self.width, 1)
 
     def larger(self, factor: int) -> RegressionTask:
-        return _Wider(factor)
-
-
-class _Wider(Rent):
-    def __init__(self, factor: int) -> None:
-        super().__init__()
-        self.factor = factor
-
-    def build_model(self, preprocessor: Preprocessor) -> nn.Module:
-        return Layers(COLUMNS, 64 * self.factor, 64 * self.factor, 1)
+        wider = copy.copy(self)
+        wider.width = self.width * factor
+        return wider
 
 
 HEALTHY = Healthy(name="regression", task=Rent, rows=rows, training=settings())
