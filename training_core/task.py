@@ -187,7 +187,7 @@ class BinaryTask(Task):
     def metrics(self, outputs: Tensor, target: Tensor) -> dict[str, Tensor]:
         probability = torch.sigmoid(outputs.float())
         return {
-            "log_loss": self.loss(outputs.float(), target),
+            "log_loss": BinaryTask.loss(self, outputs.float(), target),
             "brier": (probability - target).square(),
             "error": ((probability >= 0.5) != (target >= 0.5)).float(),
         }

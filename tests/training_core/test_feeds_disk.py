@@ -32,6 +32,21 @@ def test_written_blocks_are_plain_npy_files_of_all_chunks(tmp_path: Path) -> Non
     assert np.array_equal(np.load(tmp_path / "units.npy"), whole.units.numpy())
 
 
+@pytest.mark.parametrize("target", [torch.arange(600) % 7, torch.arange(1200).view(600, 2)])
+def test_classes_and_tokens_come_back_as_the_whole_numbers_they_were(
+    tmp_path: Path, target: torch.Tensor
+) -> None:
+    whole = numbered(600)
+    write_blocks(tmp_path, [Examples(whole.arrays, target)])
+    feed = BlockFeed([open_blocks(tmp_path)])
+    steps = feed.steps(ALONE, samples=0)
+    parts = [step.microbatches[0].examples.target.clone() for step in islice(steps, 3)]
+    steps.close()
+    read = torch.cat(parts)
+    assert read.dtype == torch.int64
+    assert sorted(read.flatten().tolist()) == sorted(target.flatten().tolist())
+
+
 def test_a_folder_whose_writing_was_cut_off_holds_nothing(tmp_path: Path) -> None:
     write_blocks(tmp_path, [numbered(5)])
 

@@ -37,11 +37,13 @@ def run_checks(
         on_finding: Called with each finding as soon as it is there.
 
     Raises:
-        ConfigurationError: `checks.levels` or `only` name a check that there is not, or two checks
-            have one name.
+        ConfigurationError: `checks.levels` or `only` name a check that there is not, two checks
+            have one name, or `training.bias_from_prior` cannot be done.
     """
     checks = checks_of(subject.task)
     refuse_unknown(checks, [*subject.settings.levels, *only])
+    if subject.training.bias_from_prior:
+        subject.build()  # what it cannot be done for is said once, not by every check
     findings = []
     for check in checks:
         if only and check.name not in only:

@@ -39,19 +39,25 @@ class Segment:
 
     @classmethod
     def of(
-        cls, arrays: dict[str, NDArray[Any]], target: NDArray[Any], units: NDArray[Any] | None
+        cls,
+        arrays: dict[str, NDArray[Any]],
+        target: NDArray[Any],
+        units: NDArray[Any] | None,
+        *,
+        classes: bool = False,
     ) -> Segment:
         """Return the segment of memory-mapped arrays, in blocks of BLOCK_BYTES.
 
         Args:
             arrays: By name, first dimension N.
-            target: [N], read as float32.
+            target: First dimension N, read as float32.
             units: [N], read as float32; None: one each.
+            classes: The target is of classes or tokens, read as int64.
         """
         like = Examples(
             {name: torch.from_numpy(np.zeros_like(a, shape=(1, *a.shape[1:])))
              for name, a in arrays.items()},
-            torch.zeros(1, *target.shape[1:]),
+            torch.zeros(1, *target.shape[1:], dtype=torch.int64 if classes else torch.float32),
             None if units is None else torch.zeros(1),
         )  # fmt: skip
         rows = max(1, BLOCK_BYTES // row_bytes(like))

@@ -42,6 +42,7 @@ class DatasetFeed(ChunkedFeed):
             torch's `default_collate`.
         name: Of the array where items are (tensor, target): an argument of the model.
         units: float32 [N], how many units each example's summed loss covers; None: one each.
+        classes: Targets are classes or tokens, handed on as int64; otherwise as float32.
         options: Other arguments of the DataLoader, for its workers.
 
     Raises:
@@ -56,6 +57,7 @@ class DatasetFeed(ChunkedFeed):
         collate: Collate | None = None,
         name: str = "inputs",
         units: Tensor | None = None,
+        classes: bool = False,
         **options: Any,
     ) -> None:
         if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
@@ -73,6 +75,7 @@ class DatasetFeed(ChunkedFeed):
                 f"units has {len(units)} values for {self._count} examples of the dataset"
             )
         self._dataset, self._name, self._units = dataset, name, units
+        self._type = torch.int64 if classes else torch.float32
         self._options = {
             "num_workers": workers,
             "collate_fn": collate or default_collate,
@@ -81,7 +84,12 @@ class DatasetFeed(ChunkedFeed):
 
     @classmethod
     def of_loader(
-        cls, loader: DataLoader[Any], *, name: str = "inputs", units: Tensor | None = None
+        cls,
+        loader: DataLoader[Any],
+        *,
+        name: str = "inputs",
+        units: Tensor | None = None,
+        classes: bool = False,
     ) -> Self:
         """Take dataset, collate function and workers of a DataLoader.
 
@@ -115,6 +123,7 @@ class DatasetFeed(ChunkedFeed):
             collate=loader.collate_fn,
             name=name,
             units=units,
+            classes=classes,
             **options,
         )
 
@@ -158,7 +167,7 @@ class DatasetFeed(ChunkedFeed):
             raise _unfit(self._dataset, f"a {type(batch).__name__}") from error
         if lengths != {count} or not all(isinstance(a, Tensor) for a in (*arrays.values(), target)):
             raise _unfit(self._dataset, f"lengths {sorted(lengths)} for {count} items")
-        return arrays, target.to(torch.float32)
+        return arrays, target.to(self._type)
 
 
 class _Rows:

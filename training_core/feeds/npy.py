@@ -92,10 +92,12 @@ def open_blocks(folder: Path) -> Segment:
 
     if not count:
         return Segment.of({}, np.empty(0, np.float32), None)
+    target = mapped("target")
     return Segment.of(
         {name: mapped(f"array-{name}") for name in manifest["arrays"]},
-        mapped("target"),
+        target,
         mapped("units") if manifest["units"] else None,
+        classes=target.dtype == np.int64,  # as the task made it
     )
 
 
