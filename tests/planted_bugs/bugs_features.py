@@ -144,6 +144,7 @@ class TargetIsTheOneAfterTheNext(CharacterPreprocessor):
     healthy_transformer.HEALTHY,
     "A cut meant for long messages leaves two words of each.",
     found_by=("inputs_before_network", "inputs_reach_outputs", "inputs_help"),
+    warns=True,
 )
 class CutAfterTwoWords(TokenPreprocessor):
     def transform(self, frame: pd.DataFrame) -> Arrays:
