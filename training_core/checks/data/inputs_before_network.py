@@ -5,8 +5,11 @@ from __future__ import annotations
 from training_core.checks.contract import Check, Finding
 from training_core.checks.data import problems
 from training_core.checks.data.arrays import column_name, flat, thinned
+from training_core.checks.data.arrivals import of_responses
 from training_core.checks.data.pictures import SHOWN, samples_of
 from training_core.checks.data.scales import Scales
+from training_core.checks.data.standardising import of_standardising
+from training_core.checks.data.target import of_target
 from training_core.checks.subject import Subject
 from training_core.feeds.order import order
 
@@ -29,7 +32,9 @@ class InputsBeforeNetwork(Check):
             problems.of_indices,
             problems.of_scale,
             problems.of_splits,
-            problems.of_responses,
+            of_target,
+            of_responses,
+            of_standardising,
         ):
             found += list(look(subject))
             if any(problem.fails for problem in found):

@@ -1,24 +1,15 @@
-"""What may be wrong with the inputs, one function a kind: each yields what it finds."""
+"""What may be wrong with the tensors, one function a kind: each yields what it finds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
-from training_core.checks.data.arrays import column_name, column_names, flat, is_index, thinned
-from training_core.checks.data.frames import is_number
-from training_core.checks.data.responses import (
-    Response,
-    is_of_a_type,
-    line_of,
-    responses_of,
-    saw_tooth,
-)
+from training_core.checks.data.arrays import column_name, flat, is_index, thinned
+from training_core.checks.data.problem import Problem
 from training_core.checks.data.scales import Scales, growth, runs_on, takes_last
 from training_core.checks.subject import Subject
 
@@ -26,19 +17,6 @@ LARGE, HUGE = 20.0, 1e4  # mean or deviation of a float column
 _GROWN = 3.0  # times the loss of standardised inputs
 _FAR = 10.0  # deviations, or parts of one, from the columns beside it
 _DRIFT = 8.0  # deviations of train between the two splits; a season moves a column by two or three
-_CALENDAR = (7, 12, 24, 30, 31, 52, 60, 100, 360, 365, 366, 1_000, 1_440, 3_600, 10_000, 86_400)
-_MODE = 0.2  # share of the rows of a category's most frequent value, which no one calls rare
-
-
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """Something wrong (`fails`) or doubtful, and what to do about it."""
-
-    fails: bool
-    message: str
-    advice: str
-    measured: float | None = None
-    limit: float | None = None
 
 
 def of_form(subject: Subject) -> Iterator[Problem]:
@@ -141,19 +119,6 @@ def of_splits(subject: Subject) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def of_responses(subject: Subject) -> Iterator[Problem]:
-    """Raw columns that do not arrive, or arrive overflowed or with another column's statistics."""
-    responses = responses_of(subject)
-    for response in responses:
-        if response.is_dead:
-            yield _dead(subject, response)
-            continue
-        tooth = saw_tooth(response)
-        if tooth is not None:
-            yield from _overflow(subject, response, *tooth)
-    yield from _of_other_columns(subject, responses)
-
-
 def _not_finite(subject: Subject, name: str, array: Tensor) -> Iterator[Problem]:
     columns = flat(array)
     wrong = ~np.isfinite(columns)
@@ -195,88 +160,3 @@ def _unlike_the_others(
         advice="standardise it with its own mean and deviation",
         measured=float(away[place]), limit=_FAR,
     )  # fmt: skip
-
-
-def _dead(subject: Subject, response: Response) -> Problem:
-    """Named among the tensors, it is meant to arrive; a key that is only read may not be."""
-    raw = subject.train[response.column]
-    named = any(
-        response.column in column_names(subject.preprocessor, name, tuple(array.shape))
-        for name, array in subject.examples.arrays.items()
-    )
-    rare = not is_number(raw) and float(raw.value_counts(normalize=True).iloc[0]) < _MODE
-    return Problem(
-        fails=named and not rare,
-        message=f"the raw column {response.column!r} has {raw.nunique()} values, and no tensor "
-        "changes with it",
-        advice="look at how transform reads it, or take it out of the columns",
-        measured=0.0, limit=1.0,
-    )  # fmt: skip
-
-
-def _overflow(
-    subject: Subject, response: Response, name: str, column: int, period: float
-) -> Iterator[Problem]:
-    if any(abs(period / days - 1) < 1e-3 for days in _CALENDAR):
-        return  # the minute of an hour
-    array = subject.examples.arrays[name]
-    if is_index(array) and not is_of_a_type(period):
-        return  # the place of "10" in a sorted vocabulary is before that of "9"
-    which = column_name(subject.preprocessor, name, tuple(array.shape), column)
-    is_round = abs(period / float(f"{period:.2g}") - 1) < 1e-3
-    yield Problem(
-        fails=is_of_a_type(period) or not is_round,
-        message=f"{which} grows with the raw column {response.column!r} and begins again every "
-        f"{period:.6g}: a saw-tooth, as numbers are that do not fit into their type",
-        advice="use a type that holds the raw numbers",
-        measured=period,
-    )
-
-
-def _of_other_columns(subject: Subject, responses: list[Response]) -> Iterator[Problem]:
-    """A number standardised with what is exactly another column's mean or deviation."""
-    responses = [response for response in responses if is_number(response.values)]
-    known = {r.column: _finite(subject.train[r.column]) for r in responses}
-    means = {column: float(values.mean()) for column, values in known.items()}
-    deviations = {column: float(values.std()) for column, values in known.items()}
-    for response in responses:
-        own = response.column
-        raw = response.values.to_numpy(dtype=np.float64)
-        for name, (columns, answers) in response.changed.items():
-            line = line_of(raw, answers[:, 0])
-            if line is None or not deviations[own]:
-                continue
-            centre, scale = -line[1] / line[0], abs(1 / line[0])
-            wrong = _whose(own, centre, scale, means, deviations)
-            if wrong:
-                array = subject.examples.arrays[name]
-                which = column_name(subject.preprocessor, name, tuple(array.shape), columns[0])
-                yield Problem(
-                    fails=True,
-                    message=f"{which} is made of {own!r} with the {wrong}",
-                    advice="standardise each column with its own mean and deviation",
-                )
-
-
-def _whose(
-    own: str, centre: float, scale: float, means: dict[str, float], deviations: dict[str, float]
-) -> str:
-    """Say whose statistics these are, if they are clearly another's; empty: nothing to say."""
-    spread = deviations[own]
-    off_centre = abs(centre - means[own]) > 0.25 * spread
-    off_scale = not 1 / 1.3 < scale / spread < 1.3
-    for other in means:
-        if other == own or not deviations[other]:
-            continue
-        if off_centre and abs(centre - means[other]) <= 1e-4 * deviations[other] and centre != 0:
-            return f"mean of {other!r} ({centre:.4g} instead of {means[own]:.4g})"
-        if off_scale and abs(scale / deviations[other] - 1) <= 1e-4:
-            return f"deviation of {other!r} ({scale:.4g} instead of {spread:.4g})"
-    if off_scale and not off_centre and abs(scale / spread**2 - 1) <= 1e-3:
-        return f"variance ({scale:.4g}) for its deviation ({spread:.4g})"
-    return ""
-
-
-def _finite(values: pd.Series) -> np.ndarray:
-    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.asarray(numbers[np.isfinite(numbers)])

@@ -14,9 +14,9 @@ from training_core.checks.subject import Subject
 
 _BASES = 3  # rows in which a column is replaced: in one alone, another may hide it
 _VALUES = 40  # different values of a column
+_EVEN = 20  # of them evenly over the range: where few rows are, a type may end
 _STEPS = 24  # further ones of numbers, side by side: a slope shows there even among many jumps
 _CELLS = 3_000_000  # of the frame that is transformed: wide tables get fewer values
-_JUMPS = (256, 65_536, 2**32)  # where whole numbers of 8, 16 and 32 bits begin again
 
 
 @dataclass(frozen=True)
@@ -79,31 +79,8 @@ def responses_of(subject: Subject) -> list[Response]:
             for name, values in arrays.items()
         }
         start += count * len(bases)
-        found.append(Response(column, puts[column], _changed(blocks)))
+        found.append(Response(column, puts[column], changed_by(blocks)))
     return found
-
-
-def saw_tooth(response: Response) -> tuple[str, int, float] | None:
-    """Return array, column and period of a tensor that begins again and again as a number grows.
-
-    Linear in the raw number but for jumps of one size, as numbers are that do not fit into their
-    type. The period is in units of the raw column. None: monotone, smooth, or too few values.
-    """
-    if not is_number(response.values) or len(response.values) < 12:
-        return None
-    raw = response.values.to_numpy(dtype=np.float64)
-    for name, (columns, answers) in response.changed.items():
-        for column, answer in zip(columns, answers.T, strict=True):
-            period = _period(raw, answer)
-            if period is not None:
-                return name, column, period
-    return None
-
-
-def is_of_a_type(period: float) -> bool:
-    """Say whether a period is that of a type of 8, 16 or 32 bits, of the number or ten of it."""
-    tens = [10.0**power for power in range(-3, 7)]
-    return any(abs(period * ten / jump - 1) < 1e-3 for ten in tens for jump in _JUMPS)
 
 
 def line_of(raw: Numbers, answer: Numbers) -> tuple[float, float] | None:
@@ -125,6 +102,7 @@ def _values(column: pd.Series[Any], most: int) -> pd.Series[Any]:
     if not is_number(column):
         return pd.Series(known.value_counts().index[:most], dtype=column.dtype)
     ordered = np.sort(known.unique())
+    ordered = ordered[np.isfinite(ordered.astype(np.float64))]
     places = np.linspace(0, len(ordered) - 1, min(most, len(ordered))).astype(int)
     picked = ordered[places]
     if most == _VALUES:
@@ -132,11 +110,14 @@ def _values(column: pd.Series[Any], most: int) -> pd.Series[Any]:
         step = 1.0 if whole else float(np.ptp(ordered.astype(np.float64))) / 1e4
         middle = float(np.median(ordered.astype(np.float64)))
         near = (round(middle) if whole else middle) + step * np.arange(_STEPS)
-        picked = np.concatenate([picked, near[near <= ordered[-1]]])
+        even = np.linspace(float(ordered[0]), float(ordered[-1]), _EVEN)
+        nearest = ordered[np.searchsorted(ordered, even).clip(0, len(ordered) - 1)]
+        picked = np.concatenate([picked, nearest, near[near <= ordered[-1]]])
     return pd.Series(np.unique(picked)).astype(column.dtype)
 
 
-def _changed(blocks: dict[str, Numbers]) -> dict[str, tuple[list[int], Numbers]]:
+def changed_by(blocks: dict[str, Numbers]) -> dict[str, tuple[list[int], Numbers]]:
+    """Return by array the columns that change within a block [rows, values, columns], and how."""
     found = {}
     for name, values in blocks.items():
         first = values[:, :1]
@@ -146,32 +127,3 @@ def _changed(blocks: dict[str, Numbers]) -> dict[str, tuple[list[int], Numbers]]
             base = int(differs[:, :, columns].any(axis=2).sum(axis=1).argmax())
             found[name] = ([int(c) for c in columns], values[base][:, columns])
     return found
-
-
-def _period(raw: Numbers, answer: Numbers) -> float | None:
-    """Return the period of a saw-tooth, in units of `raw`."""
-    if not np.isfinite(answer).all():
-        return None
-    run, rise = np.diff(raw), np.diff(answer)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = rise / run
-    # The slope between neighbours: at least a third of all steps have it.
-    shortest = slopes[np.argsort(run, kind="stable")[: max(6, len(run) // 3)]]
-    slope = float(np.median(shortest))
-    if slope == 0:
-        return None
-    left = np.sort(answer - slope * raw)
-    # A slope between neighbours is known to float32 alone, and reaches over the whole range.
-    rounding = 5e-7 * float(np.abs(answer).max()) * float(np.ptp(raw) / run.min())
-    gaps = np.diff(left)
-    jumps = gaps[gaps > 4 * rounding]
-    falls = bool((np.sign(rise) == -np.sign(slope)).any())
-    if not len(jumps) or not falls or len(jumps) > 0.75 * len(gaps):
-        return None
-    # Every value lies on one of few parallel lines, a jump apart, and none goes beyond the jump.
-    for part in (4, 3, 2, 1):
-        jump = float(jumps.min()) / part
-        whole = np.abs(jumps - jump * np.round(jumps / jump)) <= 8 * rounding
-        if whole.all() and jump > 20 * rounding and jump >= 0.99 * np.ptp(answer):
-            return abs(jump / slope)
-    return None
