@@ -114,6 +114,9 @@ class _PositiveWeight(YesNo):
             outputs, target, reduction="none", pos_weight=weight
         )
 
+    def metrics(self, outputs: Tensor, target: Tensor) -> dict[str, Tensor]:
+        return {"log_loss": self.loss(outputs, target)}
+
 
 def test_a_log_loss_that_is_the_weighted_loss_is_a_warning() -> None:
     finding = found(LossFunction, _PositiveWeight())
