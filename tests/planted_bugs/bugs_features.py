@@ -143,8 +143,7 @@ class TargetIsTheOneAfterTheNext(CharacterPreprocessor):
 @FEATURES.preprocessor(
     healthy_transformer.HEALTHY,
     "A cut meant for long messages leaves two words of each.",
-    found_by=("inputs_before_network", "inputs_reach_outputs", "inputs_help"),
-    warns=True,
+    found_by=("raw_values_arrive",),
 )
 class CutAfterTwoWords(TokenPreprocessor):
     def transform(self, frame: pd.DataFrame) -> Arrays:

@@ -56,7 +56,7 @@ def _narrow(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generato
 @pytest.mark.parametrize(
     ("augment", "said"),
     [
-        (_mixed, "another example's inputs with their own label"),
+        (_mixed, "of another example with their own label"),
         (_flipped, "change places"),
         (_relabelled, "with another label"),
         (_global, "the same generator gives another augmentation"),

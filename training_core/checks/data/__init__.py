@@ -7,6 +7,7 @@ from training_core.checks.data.inputs_before_network import InputsBeforeNetwork
 from training_core.checks.data.label_is_no_input import LabelIsNoInput
 from training_core.checks.data.no_shared_rows import NoSharedRows
 from training_core.checks.data.padding_counts_for_nothing import PaddingCountsForNothing
+from training_core.checks.data.raw_values_arrive import RawValuesArrive
 from training_core.checks.data.rows_stay_themselves import RowsStayThemselves
 
 CHECKS: tuple[type[Check], ...] = (
@@ -14,6 +15,7 @@ CHECKS: tuple[type[Check], ...] = (
     LabelIsNoInput,
     FittedOnTrainRows,
     InputsBeforeNetwork,
+    RawValuesArrive,
     PaddingCountsForNothing,
     AugmentationKeepsLabels,
     NoSharedRows,

@@ -12,20 +12,24 @@ from training_core.augmentation import augmentation_of, augments
 from training_core.checks.contract import Check, Finding, NotApplicable, Sample
 from training_core.checks.data.neighbours import Space, target_distance
 from training_core.checks.data.pictures import SHOWN, is_picture, network_of, picture
+from training_core.checks.data.provenance import provenance_of, with_other_targets
+from training_core.checks.data.turned import turned
 from training_core.checks.short_training import train_briefly
 from training_core.checks.subject import Subject
 from training_core.evaluation import outputs_of
 from training_core.examples import Examples
+from training_core.feeds.order import order
 from training_core.task import Task
 
 _ROWS = 192
+_CELLS, _FEWEST = 2_000_000, 32  # numbers, and examples, whose rows are exchanged
+_CERTAIN = 4  # examples that follow another one: codes of 20 bits do not meet as often
 _POOL = 768  # raw examples among which the nearest is sought
-_ERRORS = 4.0  # standard errors beyond which a share is no chance
 _FEW = 0.02  # share of examples below which nothing is said
-_LEAST = 6  # augmented examples of a label, before it is said where they went
-_UNLEARNED = 0.2  # share of raw examples that a network may get wrong and still be asked
+_UNLEARNED = 0.2  # share of held-back examples that a network may get wrong and still be asked
+_TELLING = 0.5  # of the chance's mistakes, that neighbours' labels make on raw examples at most
 _PAIRS = 20
-_MOST = 0.6  # share of a label's examples that go to one other label
+_KNOWING = 0.8  # share of raw examples whose neighbours have their label, if these know labels
 _NEAR = 0.3  # of a distance: practically that example
 _DOUBTFUL = 0.05  # by which they may agree less, before a network is asked
 _WORSE = 0.25  # by which neighbours' labels may agree less than those of raw examples
@@ -36,12 +40,13 @@ class AugmentationKeepsLabels(Check):
 
     An augmentation may move an example far from all raw ones; what is then its label nobody can
     say from the data, so that is at most a warning. It fails what is certain: another example's
-    inputs or label, and inputs that lie among those of another label as regularly as if the label
-    had to be turned round with them.
+    inputs or label (rows of the batch are exchanged, and what answers is looked at), and inputs
+    that lie among those of another label as regularly as if the label had to be turned with them.
     """
 
     name = "augmentation_keeps_labels"
     looks_at = "an augmented example has the label of the raw examples that it is like"
+    costs = "training"
 
     def look(self, subject: Subject) -> Finding:
         if not augments(subject.task):
@@ -64,7 +69,8 @@ class AugmentationKeepsLabels(Check):
             )
         if all(_equal(raw, each) for each in drawn):
             return self.warned("augment changes nothing", advice="take it away, or let it work")
-        finding = self._labels(subject, raw, drawn[0])
+        finding = self._rows_are_their_own(subject, raw)
+        finding = finding or self._labels(subject, raw, drawn[0])
         if finding.verdict != "fail" and all(_equal(drawn[0], each) for each in drawn[1:]):
             return self.warned(
                 "augment changes every time alike", samples=finding.samples,
@@ -110,28 +116,32 @@ class AugmentationKeepsLabels(Check):
             return self._wrong(stayed, "are another example's inputs with their own label", samples)
         if kind == "sequence":
             return self.passed("augmented sequences keep their own targets", samples=samples)
-        # 3. The label went elsewhere, and the inputs are not like those that have it.
-        strayed = ~nearer & (moved > half)
-        random = apart(augmented.target, pool.target[: len(raw)].roll(1, 0)) > half
-        if _is_chance((from_other > half)[strayed], random):
-            return self._wrong(strayed, "got a label that nothing like them has", samples)
-        # 4. The inputs are like those of one other label, and those of that label like this one's.
-        near = ~nearer & (to_other <= usual.quantile(0.95))
-        turned = self._turned(kind, augmented.target[near], pool.target[other[near]], pool.target)
-        if turned:
-            return self._wrong(near, turned, samples)
-        agree = (torch.where(nearer, moved, from_other) <= half).double()
         usually = (apart(raw.target, pool.target[beside]) <= half).double()
+        random = apart(augmented.target, pool.target[: len(raw)].roll(1, 0)) > half
+        # Neighbours that say little of raw examples' labels say nothing of augmented ones'.
+        if 1 - float(usually.mean()) < _TELLING * float(random.double().mean()):
+            # 3. The label went elsewhere, and the inputs are not like those that have it.
+            strayed = ~nearer & (moved > half)
+            if _is_chance((from_other > half)[strayed], random):
+                return self._wrong(strayed, "got a label that nothing like them has", samples)
+            # 4. The inputs are like those of one other label, and those of that label like this
+            # one's.
+            near = ~nearer & (to_other <= usual.quantile(0.95))
+            what = turned(kind, augmented.target[near], pool.target[other[near]], pool.target)
+            if what:
+                return self._wrong(near, what, samples)
+        agree = (torch.where(nearer, moved, from_other) <= half).double()
         share, expected = float(agree.mean()), float(usually.mean())
         said = (
             f"the nearest raw example has the label of {share:.0%} of augmented examples, where it "
             f"has that of {expected:.0%} of raw ones"
         )
         limit = expected - _WORSE
-        if share < expected - _DOUBTFUL:
-            turned = self._turned_for_a_network(subject, raw, augmented, to_source > 0)
-            if turned:
-                return self._wrong(to_source > 0, turned, samples)
+        changed_share = float(agree[changed].mean()) if changed.any() else 1.0
+        if expected < _KNOWING or changed_share < expected - _DOUBTFUL:
+            finding = self._by_a_network(subject, samples)
+            if finding is not None:
+                return finding
         if share < limit:
             return self.warned(
                 said, measured=share, limit=limit, samples=samples,
@@ -146,34 +156,65 @@ class AugmentationKeepsLabels(Check):
             )  # fmt: skip
         return self.passed(said, measured=share, limit=limit, samples=samples)
 
-    def _turned_for_a_network(
-        self, subject: Subject, raw: Examples, augmented: Examples, changed: Tensor
-    ) -> str:
-        """The same by what a network says that has seen raw examples only; empty: nothing.
+    def _rows_are_their_own(self, subject: Subject, raw: Examples) -> Finding | None:
+        """Inputs and target of an augmented example must be made of the same row."""
+        size = sum(array[0].numel() for array in raw.arrays.values())
+        raw = raw.take(slice(max(_FEWEST, _CELLS // max(size, 1))))
+        augment = augmentation_of(subject.task, seed=0)
+        found = provenance_of(
+            lambda examples: augment(examples, sample=0, part=0),
+            raw,
+            with_other_targets(raw, subject.examples),
+        )
+        exchanged = found.exchanged
+        # Of several arrays, one may be exchanged in some rows as noise.
+        limit = _FEW if len(exchanged) == 1 else 0.5
+        for name, rows in exchanged.items():
+            share = float(rows.double().mean())
+            if share > limit and int(rows.sum()) >= _CERTAIN:
+                return self.failed(
+                    f"{share:.0%} of augmented examples have {name!r} of another example with "
+                    "their own label: it follows that one as the batch changes, and the label "
+                    "does not",
+                    measured=share, limit=limit, samples=_samples(subject, raw, augment(
+                        raw, sample=0, part=0
+                    )),
+                    advice="change inputs and target of an example together",
+                )  # fmt: skip
+        return None
+
+    def _by_a_network(self, subject: Subject, samples: list[Sample]) -> Finding | None:
+        """Ask a network that has seen raw examples only, about held-back ones.
 
         It knows an arrow in whatever place, where the nearest neighbour may not.
         """
+        task, kind = subject.task, subject.task.kind
+        rows = order(seed=7, epoch=0, count=len(subject.held_back))[:_ROWS]
+        raw = subject.held_back.take(rows)
+        augmented = augmentation_of(task, seed=0)(raw, sample=0, part=0)
         model = train_briefly(
-            _without_augmentation(subject.task),
+            _without_augmentation(task),
             subject.build(),
             subject.examples,
             steps=subject.settings.input_steps,
             batch_size=subject.batch_size,
             training=subject.training,
         ).model
-        kind = subject.task.kind
 
         def said(examples: Examples) -> Tensor:
-            outputs = outputs_of(model, examples, device=subject.device)
-            predicted = subject.task.predict(outputs)
+            predicted = task.predict(outputs_of(model, examples, device=subject.device))
             return predicted.argmax(1) if kind == "multiclass" else predicted
 
         spread = max(float(raw.target.double().std()), 1e-12)
         wrong = target_distance(said(raw), raw.target, kind=kind, spread=spread) > 0.5
         if float(wrong.double().mean()) > _UNLEARNED:
-            return ""
+            return None
+        changed = torch.zeros(len(raw), dtype=torch.bool)
+        for name, array in raw.arrays.items():
+            changed |= (array != augmented.arrays[name]).flatten(1).any(1)
         own, found = augmented.target[changed], said(augmented)[changed]
-        return self._turned(kind, own, found, subject.examples.target)
+        what = turned(kind, own, found, subject.examples.target)
+        return self._wrong(changed, what, samples) if what else None
 
     def _wrong(self, which: Tensor, what: str, samples: list[Sample]) -> Finding:
         share = float(which.double().mean())
@@ -182,46 +223,11 @@ class AugmentationKeepsLabels(Check):
             samples=samples, advice="change inputs and target of an example together",
         )  # fmt: skip
 
-    def _turned(self, kind: str, own: Tensor, found: Tensor, everyone: Tensor) -> str:
-        """Say which two labels augmented examples change into each other; empty: none do."""
-        if kind == "regression":
-            if len(own) < _PAIRS or own.ndim > 1:
-                return ""
-            both = torch.corrcoef(torch.stack([own.double(), found.double()]))[0, 1]
-            if float(both) < -_ERRORS / math.sqrt(len(own)):
-                return f"lie where targets are turned round (correlation {float(both):.2f})"
-            return ""
-        columns = (own, found, everyone)
-        if own.ndim == 1:
-            return _swapped(*columns)
-        labels = (_swapped(*(c[:, i] for c in columns)) for i in range(own.shape[1]))
-        return next((said for said in labels if said), "")
-
 
 def _without_augmentation(task: Task) -> Task:
     plain = copy.copy(task)
     plain.__class__ = type(type(task).__name__, (type(task),), {"augment": Task.augment})
     return plain
-
-
-def _swapped(own: Tensor, found: Tensor, everyone: Tensor) -> str:
-    """Say which two classes change places among `own` and `found`."""
-    own, found, everyone = own.round(), found.round(), everyone.round()
-    goes: dict[float, float] = {}
-    for label in sorted(set(own.tolist())):
-        there = found[own == label]
-        if len(there) < _LEAST:
-            continue
-        most = float(there.mode().values)
-        share = float((there == most).double().mean())
-        usual = float((everyone == most).double().mean())
-        error = math.sqrt(max(usual * (1 - usual), 1e-12) / len(there))
-        if most != label and share >= _MOST and share > usual + _ERRORS / 2 * error:
-            goes[label] = most
-    for label, most in goes.items():
-        if goes.get(most) == label:
-            return f"look like the other label: {label:g} and {most:g} change places"
-    return ""
 
 
 def _is_chance(wrong: Tensor, random: Tensor) -> bool:

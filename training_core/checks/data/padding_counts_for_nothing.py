@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from training_core.checks.contract import Check, Finding, NotApplicable
+from training_core.checks.data.attention import answer_to_padding
 from training_core.checks.data.padding import Padding, find_padding, trailing
 from training_core.checks.subject import Subject
 from training_core.evaluation import outputs_of
@@ -17,6 +18,8 @@ from training_core.task import PADDING
 _ROWS = 64
 _CHANGE = 1e-3  # of the outputs' deviation: far above rounding, far below what a mask is for
 _MUCH = 0.02  # of it: more than the edge of a convolution
+_APART = 4  # positions beyond the end that a convolution may still read
+_FAR = 8  # rows that have more padding than that
 
 
 class PaddingCountsForNothing(Check):
@@ -90,12 +93,12 @@ class PaddingCountsForNothing(Check):
             )
         shorter = _shorter(subject, batch, padding)
         if shorter is None:
-            raise NotApplicable(f"{where} too little to leave some of it out")
+            return self._attention(model, batch, padding, positions, where)
         examples, cut = shorter
         try:
             less = outputs_of(model, examples, device=subject.device)
         except Exception:  # noqa: BLE001 (a network of one length may raise anything)
-            raise NotApplicable(f"{where}, but the network takes one length only") from None
+            return self._attention(model, batch, padding, positions, where)
         rest = slice(None) if own.ndim < 3 or kept is None else slice(0, own.shape[1] - cut)
         if kept is not None:
             kept, own = kept[:, rest], own[:, rest]
@@ -112,6 +115,29 @@ class PaddingCountsForNothing(Check):
         if effect > _CHANGE:
             return self.warned(
                 said, measured=effect, limit=_CHANGE, advice="mask the padding in every layer"
+            )
+        return self.passed(said, measured=effect, limit=_MUCH)
+
+    def _attention(
+        self, model: nn.Module, batch: Examples, padding: Padding, positions: Tensor, where: str
+    ) -> Finding:
+        """A network of one length may read padding as it likes, but attention has a mask for it."""
+        far = padding.runs > _APART
+        apart = _APART if int(far.sum()) >= _FAR else 0
+        if apart:
+            batch, positions = batch.take(far), positions[far]
+        effect = answer_to_padding(
+            model, batch, name=padding.name, positions=positions, apart=apart
+        )
+        if effect is None:
+            raise NotApplicable(f"{where}, but the network takes one length only")
+        said = (
+            f"{where}; with other embeddings there, attention at the real positions changes by up "
+            f"to {effect:.2g} of its deviation"
+        )
+        if effect > _MUCH:
+            return self.failed(
+                said, measured=effect, limit=_MUCH, advice="mask the padding in attention"
             )
         return self.passed(said, measured=effect, limit=_MUCH)
 

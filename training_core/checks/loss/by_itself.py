@@ -244,7 +244,34 @@ def padding_counts_for_nothing(task: Task, outputs: Tensor, examples: Examples) 
             measured=units,
             limit=counted,
         )
+    if _units_miss_positions(task, outputs, examples, moved):
+        return Broken(
+            message="units is no count of the positions that the loss sums over: in all, examples "
+            f"have {units:g} units and {counted:g} such positions, and no fixed share of them each",
+            advice="let units count the positions that the loss sums over",
+            measured=units,
+            limit=counted,
+        )
     return None
+
+
+def _units_miss_positions(task: Task, outputs: Tensor, examples: Examples, moved: Tensor) -> bool:
+    """Say whether units follow neither the positions, nor their weights, nor the target.
+
+    Weights show where all classes are equally likely: a position loses its weight times log V.
+    """
+    assert examples.units is not None
+    units, target = examples.units.double(), examples.target
+    if torch.equal(units, (target != PADDING).sum(1).double()):
+        return False  # some that it counts may have no weight
+    with torch.no_grad():
+        weights = task.loss(torch.zeros_like(outputs), target).double()
+    for expected in (moved.sum(1).double(), weights):
+        counts = expected > 0
+        share = units[counts] / expected[counts]
+        if not counts.any() or share.max() <= 1.01 * share.min():
+            return False
+    return True
 
 
 def losses_are_summed_over_units(task: Task, outputs: Tensor, examples: Examples) -> Broken | None:

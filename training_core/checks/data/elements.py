@@ -1,0 +1,125 @@
+"""Lists and texts in raw cells: their elements, and which of these change the tensors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from training_core.checks.data.arrays import flat
+from training_core.checks.data.frames import copy_of, sample_of
+from training_core.task import Preprocessor
+
+_WORDS = 4  # of a text, below which it is a name and not a text
+_ROWS, _PLACES = 48, 32
+_CELLS = 2_000_000  # elements of all copies of a column's cells
+_FREQUENT = 20  # elements that a vocabulary surely has
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which elements of a column's cells reach the tensors.
+
+    Attributes:
+        lengths: Elements of each row's cell, int64 [rows].
+        arrives: By row, whether a change of each element that was tried changes any tensor, in
+            their order.
+        arrays: Names of the arrays that change.
+    """
+
+    lengths: npt.NDArray[np.int64]
+    arrives: list[npt.NDArray[np.bool_]]
+    arrays: list[str]
+
+
+def elements_of(cell: Any) -> list[Any] | None:
+    """Return the elements of a list or of an array of one dimension, or the words of a text."""
+    if isinstance(cell, str):
+        return cell.split()
+    if isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.ndim == 1):
+        return list(cell)
+    return None
+
+
+def reach_of(preprocessor: Preprocessor, frame: pd.DataFrame, column: str) -> Reach | None:
+    """Change one element at a time, for a frequent one and for any other; None: there are none.
+
+    One call of `transform` for all: a row's tensors depend on that row alone.
+    """
+    rows = sample_of(frame, _ROWS, seed=3)
+    cells = [elements_of(cell) for cell in rows[column]]
+    lists = [cell for cell in cells if cell]
+    if len(lists) < len(cells) / 2 or np.median([len(cell) for cell in lists]) < _WORDS:
+        return None
+    rows = rows[[bool(cell) for cell in cells]].reset_index(drop=True)
+    longest = max(len(cell) for cell in lists)
+    fit = max(8, _CELLS // (2 * longest * min(longest, _PLACES)))
+    rows, lists = rows[:fit], lists[:fit]
+    random = np.random.default_rng(0)
+    replacements = _replacements(lists)
+    sources, changed, owners = [], [], []
+    for row, cell in enumerate(lists):
+        places = np.unique(np.linspace(0, len(cell) - 1, min(len(cell), _PLACES)).astype(int))
+        for place in places:
+            for pool in replacements:
+                other = _another(pool, cell[place], random)
+                if other is None:
+                    continue
+                sources.append(row)
+                owners.append((row, int(place)))
+                changed.append(_like(rows[column].iloc[row], cell, int(place), other))
+    if not sources:
+        return None
+    copies = copy_of(rows.iloc[sources].reset_index(drop=True))
+    copies[column] = pd.Series(changed, index=copies.index, dtype=rows[column].dtype)
+    after = preprocessor.transform(copies)
+    before = preprocessor.transform(copy_of(rows))
+    answers, arrays = np.zeros(len(sources), dtype=bool), []
+    for name, array in after.items():
+        own, other = flat(before[name]), flat(array)
+        if own.shape[1] != other.shape[1]:  # as long as the longest of the rows
+            return None
+        differs = (np.nan_to_num(own[sources]) != np.nan_to_num(other)).any(axis=1)
+        if differs.any():
+            arrays.append(name)
+        answers |= differs
+    arrived: dict[tuple[int, int], bool] = {}
+    for owner, answer in zip(owners, answers, strict=True):
+        arrived[owner] = arrived.get(owner, False) or bool(answer)
+    by_row: list[list[bool]] = [[] for _ in lists]
+    for (row, _), answer in sorted(arrived.items()):
+        by_row[row].append(answer)
+    lengths = np.array([len(cell) for cell in lists])
+    return Reach(lengths, [np.array(each, dtype=bool) for each in by_row], arrays)
+
+
+def _replacements(lists: list[list[Any]]) -> list[list[Any]]:
+    """Frequent elements, which a vocabulary knows, and such as come."""
+    every = [element for cell in lists for element in cell[:1000]]
+    first = {repr(element): element for element in every}
+    counts = Counter(map(repr, every))
+    return [[first[name] for name, _ in counts.most_common(_FREQUENT)], every]
+
+
+def _another(pool: Sequence[Any], element: Any, random: np.random.Generator) -> Any | None:
+    for place in random.integers(0, len(pool), 8):
+        if repr(pool[int(place)]) != repr(element):
+            return pool[int(place)]
+    return None
+
+
+def _like(cell: Any, elements: list[Any], place: int, other: Any) -> Any:
+    """Return a cell of the same type with one element replaced."""
+    replaced = [*elements[:place], other, *elements[place + 1 :]]
+    if isinstance(cell, str):
+        return " ".join(replaced)
+    if isinstance(cell, np.ndarray):
+        changed = cell.copy()
+        changed[place] = other
+        return changed
+    return type(cell)(replaced)
