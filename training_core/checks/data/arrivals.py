@@ -8,7 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from training_core.checks.data.arrays import column_name, column_names, flat, is_index, thinned
+from training_core.checks.data.arrays import (
+    Numbers,
+    column_name,
+    column_names,
+    flat,
+    is_index,
+    thinned,
+)
 from training_core.checks.data.cells import responses_of_cells
 from training_core.checks.data.frames import is_number
 from training_core.checks.data.problem import Problem
@@ -108,7 +115,7 @@ def _saturated(subject: Subject, responses: list[Response]) -> Iterator[Problem]
     judged, found = 0, []
     for response in responses:
         raw = subject.train[response.column]
-        if response.is_dead or not is_number(raw) or _most(raw.to_numpy()) > _MODE:
+        if response.is_dead or not is_number(raw) or _most(_float(raw)) > _MODE:
             continue
         judged += 1
         weights = np.random.default_rng(0)
@@ -131,9 +138,10 @@ def _saturated(subject: Subject, responses: list[Response]) -> Iterator[Problem]
         )  # fmt: skip
 
 
-def _most(values: np.ndarray) -> float:
+def _most(values: Numbers) -> float:
     """Return the share of the most frequent value."""
-    return float(pd.Series(values).value_counts(normalize=True, dropna=False).iloc[0])
+    _, counts = np.unique(values, return_counts=True)
+    return float(counts.max() / len(values))
 
 
 def _of_other_columns(subject: Subject, responses: list[Response]) -> Iterator[Problem]:
@@ -180,6 +188,10 @@ def _whose(
     return ""
 
 
-def _finite(values: pd.Series) -> np.ndarray:
-    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.asarray(numbers[np.isfinite(numbers)])
+def _finite(values: pd.Series) -> Numbers:
+    numbers = _float(values)
+    return numbers[np.isfinite(numbers)]
+
+
+def _float(values: pd.Series) -> Numbers:
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
