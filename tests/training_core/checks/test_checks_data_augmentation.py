@@ -22,6 +22,7 @@ from training_core.checks.data import (
     AugmentationKeepsLabels,
     NoSharedRows,
 )
+from training_core.checks.data.turned import turned
 from training_core.checks.subject import Subject
 from training_core.task import Preprocessor
 
@@ -49,6 +50,23 @@ def _global(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generato
     return {"image": arrays["image"] + 0.1 * torch.randn_like(arrays["image"])}, target
 
 
+def _rolled(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
+    noise = 0.3 * torch.randn(arrays["image"].shape, generator=generator)
+    return {"image": arrays["image"] + noise}, target.roll(1)
+
+
+def _inverted(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
+    turned = torch.rand(len(target), generator=generator) < 0.5
+    image = arrays["image"]
+    image[turned] = -image[turned]
+    return {"image": image}, target
+
+
+def _noisy(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
+    noise = 10 * torch.randn(arrays["image"].shape, generator=generator)
+    return {"image": arrays["image"] + noise}, target
+
+
 def _narrow(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
     return {"image": arrays["image"][..., 1:]}, target
 
@@ -57,6 +75,7 @@ def _narrow(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generato
     ("augment", "said"),
     [
         (_mixed, "of another example with their own label"),
+        (_rolled, "of another example with their own label"),
         (_flipped, "change places"),
         (_relabelled, "with another label"),
         (_global, "the same generator gives another augmentation"),
@@ -74,6 +93,32 @@ def test_an_augmentation_that_does_not_keep_labels_is_found(augment: Any, said: 
     finding = look(AugmentationKeepsLabels, Broken(), images())
     assert finding.verdict == "fail", finding.message
     assert said in finding.message
+
+
+@pytest.mark.parametrize("augment", [_inverted, _noisy])
+def test_what_nobody_can_say_the_label_of_is_a_warning_at_most(augment: Any) -> None:
+    class Far(Shapes):
+        def augment(
+            self, arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator
+        ) -> Augmented:
+            result: Augmented = augment(arrays, target, generator)
+            return result
+
+    finding = look(AugmentationKeepsLabels, Far(), images())
+    assert finding.verdict in ("pass", "warn"), finding.message
+
+
+def test_labels_turn_in_a_ring_and_not_into_one() -> None:
+    own = torch.arange(4).repeat(25)
+    assert "0 and 1 and 2 and 3 change places" in turned("multiclass", own, (own + 1) % 4, own)
+    assert turned("multiclass", own, torch.full_like(own, 2), own) == ""
+    assert turned("multiclass", own, own, own) == ""
+
+
+def test_two_of_several_labels_change_places() -> None:
+    own = (torch.rand(100, 3, generator=torch.Generator().manual_seed(0)) < 0.4).float()
+    assert "labels 0 and 2 change places" in turned("multilabel", own, own[:, [2, 1, 0]], own)
+    assert turned("multilabel", own, own, own) == ""
 
 
 def test_what_only_a_network_recognises_when_flipped_is_found() -> None:

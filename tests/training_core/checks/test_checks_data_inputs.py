@@ -17,7 +17,7 @@ from check_data_samples import (
     table,
     using,
 )
-from torch import nn
+from torch import Tensor, nn
 
 from training_core.checks.data import (
     InputsBeforeNetwork,
@@ -152,6 +152,43 @@ def test_attention_and_pooling_without_a_mask_are_found() -> None:
     finding = look(PaddingCountsForNothing, Unmasked(), words.texts())
     assert finding.verdict == "fail"
     assert "padded positions fewer" in finding.message
+
+
+class _OneLength(words.Attention):
+    def forward(self, tokens: Tensor) -> Tensor:
+        assert tokens.shape[1] == words.TextPreprocessor.width
+        return super().forward(tokens)
+
+
+@pytest.mark.parametrize(("masked", "verdict"), [(True, "pass"), (False, "fail")])
+def test_attention_to_padding_is_found_in_a_network_of_one_length(
+    masked: bool, verdict: str
+) -> None:
+    class Fixed(words.Early):
+        def build_model(self, preprocessor: Preprocessor) -> nn.Module:
+            return _OneLength(1, causal=False, masked=masked)
+
+    finding = look(PaddingCountsForNothing, Fixed(), words.texts())
+    assert finding.verdict == verdict, finding.message
+    assert "with other embeddings there, attention" in finding.message
+
+
+def test_a_network_of_one_length_without_attention_may_read_padding_as_it_likes() -> None:
+    class Flat(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens, self.head = nn.Embedding(9, 4), nn.Linear(4 * 16, 1)
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            outputs: Tensor = self.head(self.tokens(tokens).flatten(1)).squeeze(1)
+            return outputs
+
+    class Flattened(words.Early):
+        def build_model(self, preprocessor: Preprocessor) -> nn.Module:
+            return Flat()
+
+    finding = look(PaddingCountsForNothing, Flattened(), words.texts())
+    assert finding.verdict == "not_applicable", finding.message
 
 
 def test_padding_in_the_loss_is_found() -> None:

@@ -18,6 +18,7 @@ from training_core.task import Preprocessor
 _WORDS = 4  # of a text, below which it is a name and not a text
 _ROWS, _PLACES = 48, 32
 _CELLS = 2_000_000  # elements of all copies of a column's cells
+_IN_ORDER = 0.9  # share of changes, and correlation of places
 _FREQUENT = 20  # elements that a vocabulary surely has
 
 
@@ -29,7 +30,7 @@ class Reach:
         lengths: Elements of each row's cell, int64 [rows].
         arrives: By row, whether a change of each element that was tried changes any tensor, in
             their order.
-        arrays: Names of the arrays that change.
+        arrays: Names of the arrays that hold elements in their order, one a position.
     """
 
     lengths: npt.NDArray[np.int64]
@@ -81,13 +82,14 @@ def reach_of(preprocessor: Preprocessor, frame: pd.DataFrame, column: str) -> Re
     before = preprocessor.transform(copy_of(rows))
     answers, arrays = np.zeros(len(sources), dtype=bool), []
     for name, array in after.items():
-        own, other = flat(before[name]), flat(array)
-        if own.shape[1] != other.shape[1]:  # as long as the longest of the rows
+        if before[name].shape[1:] != array.shape[1:]:  # as long as the longest of the rows
             return None
-        differs = (np.nan_to_num(own[sources]) != np.nan_to_num(other)).any(axis=1)
-        if differs.any():
-            arrays.append(name)
-        answers |= differs
+        differs = flat(before[name])[sources] != flat(array)
+        answers |= differs.any(axis=1)
+        if array.ndim > 1:
+            positions = differs.reshape(len(differs), array.shape[1], -1).any(axis=2)
+            if _in_order(positions, np.array(owners)):
+                arrays.append(name)
     arrived: dict[tuple[int, int], bool] = {}
     for owner, answer in zip(owners, answers, strict=True):
         arrived[owner] = arrived.get(owner, False) or bool(answer)
@@ -96,6 +98,25 @@ def reach_of(preprocessor: Preprocessor, frame: pd.DataFrame, column: str) -> Re
         by_row[row].append(answer)
     lengths = np.array([len(cell) for cell in lists])
     return Reach(lengths, [np.array(each, dtype=bool) for each in by_row], arrays)
+
+
+def _in_order(positions: npt.NDArray[np.bool_], owners: npt.NDArray[np.int64]) -> bool:
+    """Say whether each element changes one position of an array, later elements later ones.
+
+    Args:
+        positions: Which of them each change changes, bool [changes, T].
+        owners: Row, and place in its cell, of the element that was changed, int64 [changes, 2].
+    """
+    changes = positions.sum(axis=1)
+    single = changes == 1
+    if single.sum() <= _IN_ORDER * (changes > 0).sum():
+        return False
+    moved = np.stack([positions.argmax(axis=1), owners[:, 1]], axis=1)[single].astype(np.float64)
+    _, row = np.unique(owners[single, 0], return_inverse=True)
+    means = [np.bincount(row, weights=column) / np.bincount(row) for column in moved.T]
+    where, place = (moved - np.stack(means, axis=1)[row]).T  # a cell may be cut at its beginning
+    both = np.sqrt((where**2).sum() * (place**2).sum())
+    return bool(both > 0 and (where * place).sum() / both > _IN_ORDER)
 
 
 def _replacements(lists: list[list[Any]]) -> list[list[Any]]:

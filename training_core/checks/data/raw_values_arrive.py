@@ -11,7 +11,7 @@ from training_core.checks.data.elements import Reach, elements_of, reach_of
 from training_core.checks.data.frames import copy_of, is_plain, sample_of
 from training_core.checks.subject import Subject
 
-_ROWS = 64
+_ROWS, _ALL = 64, 2_000  # looked at first; and where nothing changes in these
 _MOST = 0.5  # of the rows, and of an array's room
 _ONE_END = 0.9  # of a row's elements that follow a cut: one may be twice the same token
 _ANY = 2  # elements lost: a language model never reads the last one
@@ -35,7 +35,7 @@ class RawValuesArrive(Check):
         warning = None
         said = []
         for column in columns:
-            if _is_dead(subject, column):
+            if all(_is_dead(subject, column, count=count) for count in (_ROWS, _ALL)):
                 return self.failed(
                     f"column {column!r} can be exchanged between rows, and no tensor changes",
                     advice="let transform read it, or take it out of columns",
@@ -60,7 +60,8 @@ class RawValuesArrive(Check):
                     advice="use the room of the array, or look for what cuts the cells",
                     measured=share, limit=1.0,
                 )  # fmt: skip
-            if float((lost > _MOST).mean()) > _MOST:
+            several = np.mean([arrives.sum() >= _ANY for arrives in reach.arrives]) > _MOST
+            if several and float((lost > _MOST).mean()) > _MOST:
                 warning = warning or self.warned(
                     message, advice="take longer arrays, or the end that tells more",
                     measured=share, limit=_MOST,
@@ -88,9 +89,11 @@ def _columns(subject: Subject) -> list[str]:
     return found
 
 
-def _is_dead(subject: Subject, column: str) -> bool:
-    """Say whether cells of other rows change no tensor of any row."""
-    rows = sample_of(subject.train, _ROWS, seed=2).reset_index(drop=True)
+def _is_dead(subject: Subject, column: str, *, count: int) -> bool:
+    """Say whether lists, or arrays, of other rows change no tensor of any row."""
+    if is_plain(subject.train[column].dropna()):
+        return False
+    rows = sample_of(subject.train, count, seed=2).reset_index(drop=True)
     cells = list(rows[column])
     if len({repr(cell) for cell in cells}) < min(8, len(cells)):
         return False  # hardly any that differ
@@ -123,12 +126,10 @@ def _lost(reach: Reach) -> npt.NDArray[np.float64]:
 
 
 def _unused(subject: Subject, reach: Reach) -> tuple[float, str]:
-    """Return the largest share of positions that are constant, of the arrays that the cells fill."""
+    """Return the largest share of positions that are constant, of arrays that the cells fill."""
     found = (0.0, "")
     for name in reach.arrays:
         array = subject.examples.arrays[name]
-        if array.ndim < 2:
-            continue
         rows = array.flatten(2) if array.ndim > 2 else array.unsqueeze(2)
         constant = (rows == rows[:1]).all(0).all(1)
         found = max(found, (float(constant.double().mean()), name))

@@ -72,7 +72,8 @@ def _columns(own: Tensor, found: Tensor) -> str:
     limit = _ERRORS / math.sqrt(len(own))
     for i in range(columns):
         for j in range(i):
-            here, there = (known[i, i], known[j, j]), (known[i, j], known[j, i])
-            if min(there) > max(max(here) + limit, _MOST):
+            here = max(float(known[i, i]), float(known[j, j]))
+            there = min(float(known[i, j]), float(known[j, i]))
+            if there > max(here + limit, _MOST):
                 return f"have the inputs of another label: labels {j} and {i} change places"
     return ""

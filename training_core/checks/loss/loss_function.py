@@ -11,12 +11,14 @@ from training_core.checks.loss.by_itself import (
     Broken,
     examples_are_apart,
     is_repeatable,
-    losses_are_summed_over_units,
     nothing_is_written,
-    padding_counts_for_nothing,
     predictions_are_probabilities,
     shapes_fit,
     values_are_per_example,
+)
+from training_core.checks.loss.positions import (
+    losses_are_summed_over_units,
+    padding_counts_for_nothing,
 )
 from training_core.checks.loss.recomputed import metrics_say_what_they_are_called
 from training_core.checks.loss.rows import balanced_rows_within
