@@ -60,7 +60,7 @@ class DividedBy255Twice(ImagePreprocessor):
 @FEATURES.preprocessor(
     healthy_sgd.HEALTHY,
     "Standardised numbers are kept in a byte, in hundredths: beyond 1.28 they wrap round.",
-    found_by=("inputs_before_network", "rows_stay_themselves"),
+    found_by=("inputs_before_network",),
     seen="Humbatova et al. 2020, wrong type of data",
 )
 class NumbersWrapInAByte(TabularPreprocessor):

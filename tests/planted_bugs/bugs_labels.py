@@ -103,7 +103,7 @@ class ImagesShuffledInTheBatch(healthy_digits.Digits):
 @LABELS.task(
     healthy_regression.HEALTHY,
     "The target is cast to a whole number on its way.",
-    found_by=("inputs_before_network", "rows_stay_themselves", "loss_function"),
+    found_by=("inputs_before_network",),
     seen="Humbatova et al. 2020, wrong type of data",
 )
 class TargetTruncated(healthy_regression.Rent):

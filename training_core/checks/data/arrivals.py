@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,14 +19,9 @@ from training_core.checks.data.cells import responses_of_cells
 from training_core.checks.data.frames import is_number
 from training_core.checks.data.problem import Problem
 from training_core.checks.data.responses import Response, line_of, responses_of
-from training_core.checks.data.saw_teeth import is_of_a_type, period_of
+from training_core.checks.data.saw_teeth import is_cycle, is_of_a_type, is_round, period_of
 from training_core.checks.subject import Subject
 
-# Of hours, days and weeks in several units, angles, shares of a hundred.
-_CYCLES = (
-    *(7, 12, 24, 28, 30, 31, 52, 60, 90, 100, 168, 180, 360, 365, 365.25, 366, 1_000, 1_440),
-    *(3_600, 10_000, 10_080, 86_400, 604_800, math.pi, math.tau),
-)
 _MODE = 0.2  # share of the rows of a category's most frequent value, which no one calls rare
 _ONE = 0.95  # share of the rows that a column's tensors are the same for
 _SATURATED = 3  # columns, of half of all: one may be meant to say that something is rare
@@ -70,13 +64,12 @@ def _overflow(subject: Subject, response: Response, *, in_cells: bool) -> Iterat
     if found is None:
         return
     name, column, period = found
-    if any(abs(period / days - 1) < 1e-3 for days in _CYCLES):
-        return  # the minute of an hour
+    if is_cycle(period):
+        return
     index = is_index(subject.examples.arrays[name])
     which = column_name(
         subject.preprocessor, name, tuple(subject.examples.arrays[name].shape), column
     )
-    is_round = abs(period / float(f"{period:.2g}") - 1) < 1e-3
     # A pixel that is made k times as bright in its byte.
     of_a_byte = in_cells and abs(256 / period - round(256 / period)) < 1e-3
     if index and not (is_of_a_type(period) or of_a_byte):
@@ -84,7 +77,7 @@ def _overflow(subject: Subject, response: Response, *, in_cells: bool) -> Iterat
     # A number of which 256 groups are made is no text of 300 words.
     meant = index and not in_cells
     yield Problem(
-        fails=not meant and (is_of_a_type(period) or of_a_byte or not is_round),
+        fails=not meant and (is_of_a_type(period) or of_a_byte or not is_round(period)),
         message=f"{which} grows with the raw column {response.column!r} and begins again every "
         f"{period:.6g}: a saw-tooth, as numbers are that do not fit into their type",
         advice="use a type that holds the raw numbers",
@@ -114,16 +107,20 @@ def _saturated(subject: Subject, responses: list[Response]) -> Iterator[Problem]
     arrays = {name: flat(array) for name, array in thinned(subject.examples).items()}
     judged, found = 0, []
     for response in responses:
-        raw = subject.train[response.column]
-        if response.is_dead or not is_number(raw) or _most(_float(raw)) > _MODE:
+        if response.is_dead or not is_number(response.values):
+            continue
+        raw = _float(subject.train[response.column])
+        known = np.isfinite(raw)
+        if _most(raw[known]) > _MODE:
             continue
         judged += 1
         weights = np.random.default_rng(0)
-        mixed = sum(
+        parts = [
             arrays[name][:, columns] @ weights.normal(size=len(columns))
             for name, (columns, _) in response.changed.items()
-        )
-        share = _most(np.asarray(mixed))
+        ]
+        mixed = np.sum(parts, axis=0)
+        share = _most(mixed[known[: len(mixed)]])
         if share > _ONE:
             found.append((share, response.column))
     if len(found) >= _SATURATED and len(found) >= 0.5 * judged:
@@ -141,7 +138,7 @@ def _saturated(subject: Subject, responses: list[Response]) -> Iterator[Problem]
 def _most(values: Numbers) -> float:
     """Return the share of the most frequent value."""
     _, counts = np.unique(values, return_counts=True)
-    return float(counts.max() / len(values))
+    return float(counts.max() / len(values)) if len(values) else 0.0
 
 
 def _of_other_columns(subject: Subject, responses: list[Response]) -> Iterator[Problem]:

@@ -6,7 +6,6 @@ from training_core.checks.contract import Check, Finding
 from training_core.checks.data import problems
 from training_core.checks.data.arrays import column_name, flat, thinned
 from training_core.checks.data.arrivals import of_responses
-from training_core.checks.data.lists import of_lists
 from training_core.checks.data.pictures import SHOWN, samples_of
 from training_core.checks.data.scales import Scales
 from training_core.checks.data.standardising import of_standardising
@@ -33,7 +32,6 @@ class InputsBeforeNetwork(Check):
             problems.of_indices,
             problems.of_scale,
             problems.of_splits,
-            of_lists,
             of_target,
             of_responses,
             of_standardising,

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from training_core.checks.data.arrays import Numbers
 
 _JUMPS = (256, 65_536, 2**32)  # where whole numbers of 8, 16 and 32 bits begin again
+# Of hours, days and weeks in several units, angles, shares of a hundred.
+_CYCLES = (
+    *(7, 12, 24, 28, 30, 31, 52, 60, 90, 100, 168, 180, 360, 365, 365.25, 366, 1_000, 1_440),
+    *(3_600, 10_000, 10_080, 86_400, 604_800, math.pi, math.tau),
+)
+_NEAR = 3e-3  # a period is known to, from rounded numbers
 _COARSE = 0.01  # of the jump: in a type of 8 bits, to round moves a number by 0.4 % of it
 _FEW = 3  # values beyond the jump; fewer are marks such as 999 for what is not known
 _LEAST = 12  # values that a tooth is seen in
@@ -30,7 +38,17 @@ def period_of(raw: Numbers, answer: Numbers) -> float | None:
 def is_of_a_type(period: float) -> bool:
     """Say whether a period is that of a type of 8, 16 or 32 bits, of the number or ten of it."""
     tens = [10.0**power for power in range(-3, 7)]
-    return any(abs(period * ten / jump - 1) < 1e-3 for ten in tens for jump in _JUMPS)
+    return any(abs(period * ten / jump - 1) < _NEAR for ten in tens for jump in _JUMPS)
+
+
+def is_cycle(period: float) -> bool:
+    """Say whether numbers are meant to begin again: the minute of an hour, an angle."""
+    return any(abs(period / cycle - 1) < _NEAR for cycle in _CYCLES)
+
+
+def is_round(period: float) -> bool:
+    """Say whether somebody may have written it down: it has two digits."""
+    return abs(period / float(f"{period:.2g}") - 1) < _NEAR
 
 
 def _exact(raw: Numbers, answer: Numbers) -> float | None:

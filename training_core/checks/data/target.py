@@ -10,11 +10,12 @@ import pandas as pd
 from training_core.checks.data.arrays import Numbers
 from training_core.checks.data.frames import copy_of, is_plain
 from training_core.checks.data.problem import Problem
-from training_core.checks.data.saw_teeth import is_of_a_type, period_of
+from training_core.checks.data.saw_teeth import is_cycle, is_of_a_type, is_round, period_of
 from training_core.checks.subject import Subject
 
 _LABELS = 30  # different ones at least
 _STEPS = 3  # different targets; two may be yes and no
+_INNER = 3  # groups between the first and the last, whose widths tell something
 _SHARED = 0.95  # of the rows have the target of another label: a cap joins those beyond it alone
 _MEANT, _MUCH = 0.001, 0.01  # of the label's variance, lost by rounding
 
@@ -39,7 +40,7 @@ def of_target(subject: Subject) -> Iterator[Problem]:
     if len(labels) < _LABELS:
         return
     period = period_of(labels, target[first])
-    if period is not None and is_of_a_type(period):
+    if period and not is_cycle(period) and (is_of_a_type(period) or not is_round(period)):
         yield Problem(
             fails=True,
             message=f"the target grows with {subject.task.label!r} and begins again every "
@@ -69,9 +70,27 @@ def _lost(raw: Numbers, target: Numbers) -> float:
     np.maximum.at(high, codes, raw)
     shared = (low < high)[codes].mean()
     monotone = (high[:-1] < low[1:]).all() or (low[:-1] > high[1:]).all()
-    heights = np.diff(steps) / np.diff(steps).min()
-    equal = np.abs(heights - np.round(heights)).max() < 1e-3
-    if shared < _SHARED or not monotone or not equal:
+    step = np.diff(steps).min()
+    heights = np.diff(steps) / step
+    equal = np.abs(heights - np.round(heights)).max() < 1e-3 and np.median(heights) < 1.5
+    # Cut to whole numbers, or steps of the same width: groups that somebody chose have neither.
+    cut = np.abs(raw - target).max() <= 1.001 * step or _of_one_width(low, high)
+    if shared < _SHARED or not monotone or not equal or not cut:
         return 0.0
     means = np.bincount(codes, raw) / np.bincount(codes)
     return float(((raw - means[codes]) ** 2).mean() / raw.var())
+
+
+def _of_one_width(low: Numbers, high: Numbers) -> bool:
+    """Say whether groups of labels may all be as wide, but for the one around 0 of a cut to it.
+
+    Args:
+        low, high: The least and the largest label of each group, in the order of their targets.
+    """
+    if low[0] > low[-1]:
+        low, high = low[::-1], high[::-1]
+    least, most = (high - low)[1:-1], low[2:] - high[:-2]
+    if len(least) < _INNER:
+        return False
+    others = np.arange(len(least)) != least.argmax()
+    return bool(least[others].max() <= most[others].min())
