@@ -236,27 +236,6 @@ class _UnitsWithPadding(Words):
         return torch.full((len(target),), 100.0)
 
 
-class _UnitsOfTheWidth(Words):
-    def units(self, target: Tensor) -> Tensor:
-        return torch.full((len(target),), float(target.shape[1]))
-
-
-class _Weighted(Words):
-    """Even tokens weigh twice as much, in loss and units."""
-
-    def _weights(self, target: Tensor) -> Tensor:
-        return (1.0 + (target % 2 == 0)) * (target != PADDING)
-
-    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
-        losses = F.cross_entropy(
-            outputs.flatten(0, 1), target.flatten(), reduction="none", ignore_index=PADDING
-        )
-        return (losses.view(target.shape) * self._weights(target)).sum(1)
-
-    def units(self, target: Tensor) -> Tensor:
-        return self._weights(target).sum(1)
-
-
 class _DividedTwice(Words):
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
         return super().loss(outputs, target) / (target != PADDING).sum(1).clamp_min(1)
@@ -306,7 +285,6 @@ class _OnlyPositives(YesNo):
         (_WritesTarget, "writes into the target"),
         (_CountsPadding, "of padding"),
         (_UnitsWithPadding, "units says"),
-        (_UnitsOfTheWidth, "units"),
         (_DividedTwice, "divided by units once more"),
         (_Accuracy, "counts what is right"),
         (_WrongError, "not what the predictions say"),
@@ -318,11 +296,6 @@ def test_a_broken_loss_is_named(task: type[Task], words: str) -> None:
     assert finding.verdict == "fail", finding.message
     assert words in finding.message
     assert finding.advice
-
-
-def test_units_may_be_weights() -> None:
-    finding = found(LossFunction, _Weighted())
-    assert "units is no count" not in finding.message, finding.message
 
 
 def test_sequences_without_padding_are_healthy() -> None:
