@@ -21,6 +21,7 @@ from training_core.tabular import TabularPreprocessor
 from training_core.task import Arrays, Preprocessor
 
 Numbers = npt.NDArray[np.float64]
+MARKS = np.array([*range(40), 999.0])  # 999: not known
 RAW = np.sort(np.random.default_rng(0).normal(0, 10, 80))
 
 
@@ -57,6 +58,10 @@ def test_numbers_that_begin_again_have_a_period(answer: Numbers, period: float) 
 )
 def test_what_is_clipped_stepped_folded_or_marked_is_no_saw_tooth(healthy: Numbers) -> None:
     assert period_of(RAW, healthy) is None
+
+
+def test_a_mark_for_what_is_not_known_is_no_tooth() -> None:
+    assert period_of(MARKS, np.where(MARKS == 999, 20.0, MARKS)) is None
 
 
 # ---- numbers of a table
@@ -314,6 +319,7 @@ def test_targets_cut_to_few_values_or_overflowed_are_found(
         (lambda label: np.log1p(np.abs(label)), lambda price: price),
         (lambda label: label > 5000, lambda price: price),  # yes or no
         (lambda label: np.searchsorted([3000, 5000, 9000], label) ** 2, lambda price: price),
+        (lambda label: np.searchsorted([3000, 3500, 5000, 5200, 9000], label), lambda price: price),
     ],
 )
 def test_targets_that_are_rounded_finely_capped_or_grouped_are_no_fault(

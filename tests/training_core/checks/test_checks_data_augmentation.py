@@ -135,7 +135,7 @@ def test_what_only_a_network_recognises_when_flipped_is_found() -> None:
         ) -> Augmented:
             return _flipped(arrays, target, generator)
 
-    settings = samples.CheckSettings(input_steps=150)
+    settings = samples.CheckSettings(input_steps=80)
     rate = samples.TRAINING.optimiser.model_copy(update={"lr": 0.01})
     training = samples.TRAINING.model_copy(update={"optimiser": rate})
     subject = Subject(Broken(), rows, training=training, settings=settings)
