@@ -212,8 +212,8 @@ class _Lists:
 
     columns = ["items"]  # noqa: RUF012
 
-    def __init__(self, *, byte: bool = False, cut: int = 12) -> None:
-        self.byte, self.cut = byte, cut
+    def __init__(self, *, byte: bool = False) -> None:
+        self.byte = byte
 
     def fit(self, train: pd.DataFrame) -> _Lists:
         return self
@@ -221,11 +221,11 @@ class _Lists:
     def transform(self, frame: pd.DataFrame) -> Arrays:
         items = np.zeros((len(frame), 12), dtype=np.int64)
         for row, each in enumerate(frame["items"]):
-            items[row, : len(each[: self.cut])] = each[: self.cut]
+            items[row, : len(each[:12])] = each[:12]
         return {"items": items.astype(np.uint8).astype(np.int64) if self.byte else items}
 
     def state_dict(self) -> dict[str, Any]:
-        return {"byte": self.byte, "cut": self.cut}
+        return {"byte": self.byte}
 
     @classmethod
     def from_state_dict(cls, state: dict[str, Any]) -> _Lists:
@@ -266,14 +266,8 @@ def test_indices_that_pass_through_a_byte_are_found() -> None:
     assert "begins again every 256" in finding.message
 
 
-def test_lists_cut_far_below_the_room_for_them_are_found() -> None:
-    finding = _lists(_Lists(cut=2), longest=12)
-    assert finding.verdict == "fail", finding.message
-    assert "only 2 of the 12 columns" in finding.message
-
-
 @pytest.mark.parametrize("longest", [4, 12, 40])
-def test_short_lists_and_lists_cut_where_the_room_ends_are_no_fault(longest: int) -> None:
+def test_lists_of_any_length_are_no_fault(longest: int) -> None:
     finding = _lists(_Lists(), longest=longest)
     assert finding.verdict == "pass", finding.message
 

@@ -121,11 +121,6 @@ class _UnitsWithPadding(Words):
         return torch.full((len(target),), 100.0)
 
 
-class _UnitsOfTheWidth(Words):
-    def units(self, target: Tensor) -> Tensor:
-        return torch.full((len(target),), float(target.shape[1]))
-
-
 class _DividedTwice(Words):
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
         return super().loss(outputs, target) / (target != PADDING).sum(1).clamp_min(1)
@@ -205,7 +200,6 @@ class _PaddingInUnits(Words):
         (_WritesTarget, "writes into the target"),
         (_CountsPadding, "of padding"),
         (_UnitsWithPadding, "units says"),
-        (_UnitsOfTheWidth, "units"),
         (_DividedTwice, "divided by units once more"),
         (_Accuracy, "counts what is right"),
         (_WrongError, "not what the predictions say"),

@@ -118,27 +118,6 @@ class _PositiveWeight(YesNo):
         return {"log_loss": self.loss(outputs, target)}
 
 
-class _WeightedTokens(Words):
-    """Even tokens weigh twice as much, in loss and units."""
-
-    def _weights(self, target: Tensor) -> Tensor:
-        return (1.0 + (target % 2 == 0)) * (target != PADDING)
-
-    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
-        losses = F.cross_entropy(
-            outputs.flatten(0, 1), target.flatten(), reduction="none", ignore_index=PADDING
-        )
-        return (losses.view(target.shape) * self._weights(target)).sum(1)
-
-    def units(self, target: Tensor) -> Tensor:
-        return self._weights(target).sum(1)
-
-
-def test_units_may_be_weights() -> None:
-    finding = found(LossFunction, _WeightedTokens())
-    assert "units is no count" not in finding.message, finding.message
-
-
 def test_a_log_loss_that_is_the_weighted_loss_is_a_warning() -> None:
     finding = found(LossFunction, _PositiveWeight())
     assert finding.verdict == "warn"
