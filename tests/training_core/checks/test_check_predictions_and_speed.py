@@ -92,7 +92,7 @@ def test_a_plan_that_does_not_fit_its_limits_is_warned_of() -> None:
 
 
 def test_an_augmentation_that_takes_most_of_a_step_is_warned_of() -> None:
-    finding = make(BatchSizeAndSpeed(), subject(task=_SlowAugmentation()))
+    finding = make(BatchSizeAndSpeed(), subject(task=_SlowAugmentation(), epochs=2000))
     assert finding.verdict == "warn"
     assert "augmentation" in finding.advice
 

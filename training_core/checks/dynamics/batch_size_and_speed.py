@@ -15,7 +15,7 @@ _SECONDS = 0.15  # a batch size; medians are then within some 10 %
 _ENOUGH = 0.9  # of the best throughput: the knee
 _MUCH_SLOWER = 2.0
 _MUCH_WAITING = 0.3
-_LONG = 60.0  # seconds of a planned run from which on a faster batch size is worth a word
+_LONG = 60.0  # seconds of a planned run from which on more speed is worth a word
 
 
 class BatchSizeAndSpeed(Check):
@@ -63,7 +63,7 @@ class BatchSizeAndSpeed(Check):
                     + name,
                     **said,
                 )
-        if waiting > _MUCH_WAITING:
+        if seconds > _LONG and waiting > _MUCH_WAITING:
             return self.warned(
                 words,
                 advice="make the augmentation cheaper, or move it into the preprocessor",

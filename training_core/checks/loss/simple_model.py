@@ -63,6 +63,8 @@ def simple_gain(kind: Kind, train: Examples, test: Examples) -> Gain:
     train, test = train.take(slice(0, _ROWS)), test.take(slice(0, _ROWS))
     tables = position_features if kind == "sequence" else flat_features
     features, held_back = tables(train, test)
+    if not features.shape[1]:
+        return Gain(0.0, 0.0, len(test))  # constants alone: nothing can be learned from them
     gains: dict[str, list[npt.NDArray[np.float64]]] = {}
     prior_loss = 0.0
     for known, truth in _labels(kind, train, test):
