@@ -15,7 +15,7 @@ from tests.planted_bugs.planting import Theme
 from training_core.checks.catalogue import CHECKS
 
 PAGE = Path(__file__).parents[2] / "docs" / "checks.md"
-_FRAME = Path(__file__).with_name("page.md")
+_FRAME = Path(__file__).with_name("page.md.in")
 
 
 def page() -> str:

@@ -98,16 +98,15 @@ def _exploding(scales: list[Scale], state: str) -> _Wrong | None:
                 advice,
             )
         smallest = min(smallest, scale.outputs)
+    # against the layer nearest to the loss: one on a branch of its own may well have next to none
     backwards = [s for s in reversed(hidden) if s.gradient > 0]
-    smallest = math.inf
     for scale in backwards:
-        if scale.gradient > _GROWTH * smallest:
+        if scale.gradient > _GROWTH * backwards[0].gradient:
             return _Wrong(
-                f"gradients of the {state} network grow from {smallest:.2g} to "
+                f"gradients of the {state} network grow from {backwards[0].gradient:.2g} to "
                 f"{scale.gradient:.2g} on the way back to {scale.layer}",
                 advice,
             )
-        smallest = min(smallest, scale.gradient)
     return None
 
 
