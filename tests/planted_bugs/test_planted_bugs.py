@@ -33,6 +33,7 @@ def train(subject: Subject, *, steps: int) -> float:
     return trainer.fit().evaluations[-1][1]["loss"]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("healthy", HEALTHY, ids=lambda healthy: healthy.name)
 def test_a_healthy_task_learns(healthy: Healthy) -> None:
     subject = healthy.subject(seed=3)
@@ -42,6 +43,7 @@ def test_a_healthy_task_learns(healthy: Healthy) -> None:
     assert sum(losses[-10:]) < 0.97 * sum(losses[:10])
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_bug_trains_without_an_error(bug: Bug) -> None:
     with bug.planted():

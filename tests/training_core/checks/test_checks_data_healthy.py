@@ -15,6 +15,7 @@ from training_core.checks.data import (
 )
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 @pytest.mark.parametrize("healthy", HEALTHY)
 def test_no_healthy_task_is_found_fault_with(check: Any, healthy: str) -> None:

@@ -11,6 +11,7 @@ from training_core.settings import CheckSettings, TrainingSettings
 TRAINING = {"batch_size": 32, "epochs": 20, "optimiser": {"lr": 3e-3}}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", HEALTHY)
 def test_no_check_of_the_graph_complains_about_a_healthy_task(name: str) -> None:
     task, rows = HEALTHY[name]

@@ -18,6 +18,7 @@ from training_core.checks.runner import make
 from training_core.task import Preprocessor
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", TASKS)
 def test_every_check_passes_on_a_healthy_task_and_leaves_it_as_it_was(kind: str) -> None:
     subject = subject_of(TASKS[kind]())
