@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F  # noqa: N812 (the field's name for it)
 from check_loss_samples import Words, found
 from torch import Tensor
