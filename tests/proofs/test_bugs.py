@@ -21,7 +21,8 @@ def test_planted_bugs_are_caught_and_healthy_tasks_pass(capsys: pytest.CaptureFi
 
 
 def test_the_pages_own_bugs_are_caught(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (code,) = (block for block in blocks if "Theme(" in block)
     (tmp_path / "my_bugs.py").write_text(code)
     figures = prove(file=str(tmp_path / "my_bugs.py"), only_named=True)
     assert (figures["bugs"], figures["caught"]) == (3, 3), capsys.readouterr().err
