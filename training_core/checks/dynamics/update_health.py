@@ -98,13 +98,14 @@ def _exploding(scales: list[Scale], state: str) -> _Wrong | None:
                 advice,
             )
         smallest = min(smallest, scale.outputs)
-    # against the layer nearest to the loss: one on a branch of its own may well have next to none
-    backwards = [s for s in reversed(hidden) if s.gradient > 0]
-    for scale in backwards:
-        if scale.gradient > _GROWTH * backwards[0].gradient:
+    # Gradient times outputs: what a layer counts for, whatever scale a norm after it takes away.
+    # Against the layer nearest to the loss: one on a branch may well have next to none.
+    backwards = [(s.layer, s.gradient * s.outputs) for s in reversed(hidden) if s.gradient > 0]
+    for layer, counts in backwards:
+        if counts > _GROWTH * backwards[0][1]:
             return _Wrong(
-                f"gradients of the {state} network grow from {backwards[0].gradient:.2g} to "
-                f"{scale.gradient:.2g} on the way back to {scale.layer}",
+                f"gradients of the {state} network, times what a layer gives out, grow from "
+                f"{backwards[0][1]:.2g} to {counts:.2g} on the way back to {layer}",
                 advice,
             )
     return None
