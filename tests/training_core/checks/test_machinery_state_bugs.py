@@ -11,7 +11,7 @@ from unittest import mock
 import pandas as pd
 import pytest
 import torch
-from check_machinery_samples import Both, Letters, Network, Tied, Yes, fails, found
+from check_machinery_samples import Both, Letters, Network, Tied, Yes, failure, found
 from torch import Tensor, nn
 
 from training_core import loop, package
@@ -39,7 +39,9 @@ def test_dropout_left_on_in_the_exported_network_is_found() -> None:
 
     with mock.patch.object(package.np, "allclose", return_value=True):
         planted = mock.patch.object(torch.export, "export", in_train_mode)
-        fails(PackageEqualsModel(), Yes(), planted, "the same rows differently each time")
+        assert "the same rows differently each time" in failure(
+            PackageEqualsModel(), Yes(), planted
+        )
 
 
 class _Branches(nn.Module):
@@ -83,7 +85,7 @@ def _changed(kind: type[Task], **methods: Any) -> Task:
     ],
 )  # fmt: skip
 def test_a_package_that_is_not_the_model_is_found(task: Task, words: str) -> None:
-    fails(PackageEqualsModel(), task, nullcontext(), words)
+    assert words in failure(PackageEqualsModel(), task, nullcontext())
 
 
 # ---- checkpoint ------------------------------------------------------------------------------
@@ -111,13 +113,15 @@ class _Untying(Tied):
 def test_state_outside_of_the_state_dict_is_named() -> None:
     task = _changed(Yes, build_model=lambda self, p: _Outside(p))
     planted = nullcontext()
-    fails(CheckpointEqualsItself(), task, planted, "scale is not in state_dict")
+    assert "scale is not in state_dict" in failure(CheckpointEqualsItself(), task, planted)
 
 
 def test_weights_that_are_untied_by_loading_are_named() -> None:
     task = _changed(Letters, build_model=lambda self, p: _Untying())
     planted = nullcontext()
-    fails(CheckpointEqualsItself(), task, planted, "letters.weight and head.weight are one tensor")
+    assert "letters.weight and head.weight are one tensor" in failure(
+        CheckpointEqualsItself(), task, planted
+    )
 
 
 def _forgetting(name: str) -> Planted:
@@ -141,12 +145,12 @@ def _forgetting(name: str) -> Planted:
     ("name", "words"), [("scaler", "the loss scaler of fp16"), ("optimiser", "exp_avg of")]
 )
 def test_state_that_is_not_restored_is_named(name: str, words: str) -> None:
-    fails(CheckpointEqualsItself(), Yes(), _forgetting(name), words)
+    assert words in failure(CheckpointEqualsItself(), Yes(), _forgetting(name))
 
 
 def test_random_states_that_are_not_restored_are_found() -> None:
     planted = mock.patch.object(State, "_restore_own")
-    fails(CheckpointEqualsItself(), Yes(), planted, "is not the undisturbed one")
+    assert "is not the undisturbed one" in failure(CheckpointEqualsItself(), Yes(), planted)
 
 
 # ---- ranks -----------------------------------------------------------------------------------
@@ -176,7 +180,7 @@ def _for_ranks(factor: float) -> Planted:
     ],
 )  # fmt: skip
 def test_ranks_that_do_not_agree_are_found(planted: Callable[[], Planted], words: str) -> None:
-    fails(RanksAgree(), Yes(), planted(), words)
+    assert words in failure(RanksAgree(), Yes(), planted())
 
 
 def test_processes_that_never_end_are_killed_and_the_check_skipped() -> None:
