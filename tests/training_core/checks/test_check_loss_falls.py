@@ -10,7 +10,7 @@ import torch
 from check_dynamics_samples import HEALTHY, Binary, binary_rows, random_rows, subject
 from torch import Tensor, nn
 
-from training_core.checks.dynamics.constant import best_constant
+from training_core.checks.dynamics.constant import constant_loss
 from training_core.checks.dynamics.loss_falls import LossFalls
 from training_core.checks.runner import make
 from training_core.feeds import memory
@@ -116,4 +116,4 @@ def test_a_leak_is_warned_of_as_too_good() -> None:
 )
 def test_the_best_constant_is_the_prior_of_any_kind_of_task(name: str, expected: float) -> None:
     made = subject(name)
-    assert best_constant(made, made.examples) == pytest.approx(expected, rel=0.02)
+    assert constant_loss(made, made.examples) == pytest.approx(expected, rel=0.02)

@@ -11,7 +11,7 @@ import math
 import torch
 
 from training_core.checks.contract import Check, Finding
-from training_core.checks.dynamics.constant import best_constant
+from training_core.checks.dynamics.constant import constant_loss
 from training_core.checks.dynamics.matrices import weight_matrices
 from training_core.checks.dynamics.rates import Probe, affordable_steps, planned_path, probe
 from training_core.checks.short_training import train_briefly
@@ -160,7 +160,7 @@ class LearningRate(Check):
         )
         ahead = _ahead(probes[1.0].final, higher[best].final) > _BEYOND_NOISE
         if far_off and ahead:
-            constant = best_constant(subject, subject.batch(512, seed=2))
+            constant = constant_loss(subject, subject.batch(512, seed=2))
             useless = end > constant > _final(higher[best])
             hardly_moves = first_update(subject) * path < _REACH
             if hardly_moves and (way < _HARDLY or (way < 0.5 and useless)):

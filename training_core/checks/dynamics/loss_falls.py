@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from training_core.checks.contract import Check, Curve, Finding
-from training_core.checks.dynamics.constant import best_constant
-from training_core.checks.dynamics.losses import losses_of
+from training_core.checks.dynamics.constant import constant_loss
 from training_core.checks.dynamics.orders import (
     ORDER_ROWS,
     batch_means,
@@ -18,6 +17,7 @@ from training_core.checks.dynamics.orders import (
     repeats,
     unmixed,
 )
+from training_core.checks.losses import unit_losses_of
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
 from training_core.feeds.order import order
@@ -52,9 +52,9 @@ class LossFalls(Check):
                 "logarithms or quotients of 0 in the loss",
                 **said,
             )
-        after, fresh = losses_of(subject, short.model, train), subject.build(0)
-        before = losses_of(subject, fresh, train)
-        last, constant = float(after.mean()), best_constant(subject, train)
+        after, fresh = unit_losses_of(subject, short.model, train), subject.build(0)
+        before = unit_losses_of(subject, fresh, train)
+        last, constant = float(after.mean()), constant_loss(subject, train)
         said |= {"measured": last, "limit": constant}
         if not (_falls(short.curve) or _clearly_below(after, before)):
             return self._does_not_fall(short.curve, last, constant, said)
@@ -97,7 +97,7 @@ class LossFalls(Check):
         if len(epochs) < 2 or min(map(len, epochs)) < _FEWEST_BATCHES:
             return None
         rows = subject.examples.take(slice(0, ORDER_ROWS))
-        values = losses_of(subject, subject.trained.model, rows)
+        values = unit_losses_of(subject, subject.trained.model, rows)
         values = values.argsort().argsort().double()  # ranks: one odd row would decide it
         means = [batch_means(values, batches) for batches in epochs]
         likeness = min(repeats(one, other) for one, other in pairwise(means))
@@ -125,8 +125,8 @@ class LossFalls(Check):
     def _too_good(
         self, subject: Subject, held: Examples, last: float, said: dict[str, object]
     ) -> Finding | None:
-        constant = best_constant(subject, held)
-        loss = float(losses_of(subject, subject.trained.model, held).mean())
+        constant = constant_loss(subject, held)
+        loss = float(unit_losses_of(subject, subject.trained.model, held).mean())
         if not (constant > 0 and max(loss, last) < _NOTHING_LEFT * constant):
             return None
         dealt = subject.examples
@@ -135,7 +135,7 @@ class LossFalls(Check):
         blind = subject.train_briefly(control).model
         wrong = held.take(order(seed=8, epoch=0, count=len(held)))
         without = float(
-            losses_of(subject, blind, Examples(wrong.arrays, held.target, held.units)).mean()
+            unit_losses_of(subject, blind, Examples(wrong.arrays, held.target, held.units)).mean()
         )
         words = (
             f"the held-back loss is {loss:.3g} after {len(subject.trained.curve)} steps, where the "
@@ -158,7 +158,7 @@ class LossFalls(Check):
     def _held_back_is_easier(
         self, subject: Subject, held: Examples, after: Tensor, said: dict[str, object]
     ) -> Finding | None:
-        losses = losses_of(subject, subject.trained.model, held)
+        losses = unit_losses_of(subject, subject.trained.model, held)
         if min(len(losses), len(after)) < 2:
             return None
         train, other = float(after.mean()), float(losses.mean())

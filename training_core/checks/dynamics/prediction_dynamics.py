@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from training_core.checks.contract import Check, Finding, Heat, NotApplicable
-from training_core.checks.dynamics.constant import best_constant
-from training_core.checks.dynamics.losses import losses_of
+from training_core.checks.dynamics.constant import constant_loss
 from training_core.checks.dynamics.watched import watched
+from training_core.checks.losses import unit_losses_of
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
 from training_core.task import PADDING
@@ -76,8 +76,8 @@ class PredictionDynamics(Check):
 
     def _collapsed(self, subject: Subject, spread: float, heat: Heat) -> Finding:
         rows = subject.batch(512, seed=5)
-        losses = losses_of(subject, watched(subject).model, rows)
-        loss, constant = float(losses.mean()), best_constant(subject, rows)
+        losses = unit_losses_of(subject, watched(subject).model, rows)
+        loss, constant = float(losses.mean()), constant_loss(subject, rows)
         words = (
             f"after training all rows get the same prediction (spread {spread:.2g}), though their "
             f"inputs differ: the loss is {loss:.4g}, and {constant:.4g} for the best constant"

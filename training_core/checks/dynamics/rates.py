@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from training_core.checks.contract import Curve
-from training_core.checks.dynamics.losses import rows_at_once
+from training_core.checks.losses import rows_at_once
 from training_core.checks.short_training import train_briefly
 from training_core.checks.subject import Subject
 from training_core.examples import Examples

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import math
-import warnings
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
 from training_core.checks.contract import Check, Finding, NotApplicable
+from training_core.checks.simple_models import (
+    ROWS,
+    Floats,
+    prediction_losses,
+    simple_losses,
+)
 from training_core.checks.subject import Subject
 from training_core.evaluation import outputs_of
 from training_core.examples import Examples
 
 _MOST_FEATURES = 1000
-_ROWS, _HELD_BACK = 4000, 2000
-_BOOSTED = 500  # rows from which on trees are worth a try
+_HELD_BACK = 2000
 _EPOCHS, _MOST_STEPS = 10, 600
 _BEYOND_NOISE = 3.0  # standard errors of the paired difference
 _RELEVANT = 0.1  # of the network's loss
 _NOTABLE = 0.05  # of what predicting the average loses
-_DISTINCT = 32  # whole numbers of no more values are read as categories
-Floats = npt.NDArray[np.float64]
 
 
 class SimpleModelAhead(Check):
@@ -37,24 +36,21 @@ class SimpleModelAhead(Check):
         kind = subject.task.kind
         if kind == "sequence":
             raise NotApplicable("simple models of scikit-learn do not predict sequences")
-        train, held = subject.batch(_ROWS, seed=9), subject.held_back.take(slice(0, _HELD_BACK))
-        inputs, test = _flat(train, held)
-        if inputs.shape[1] > _MOST_FEATURES:
+        features = sum(array[0].numel() for array in subject.examples.arrays.values())
+        if features > _MOST_FEATURES:
             raise NotApplicable(
-                f"{inputs.shape[1]} inputs are too many for a simple model ({_MOST_FEATURES})"
+                f"{features} inputs are too many for a simple model ({_MOST_FEATURES})"
             )
+        train, held = subject.batch(ROWS, seed=9), subject.held_back.take(slice(0, _HELD_BACK))
         if len(held) < 20 or len(train) < 40:
             raise NotApplicable("there are too few rows to compare models on")
         network = self._network(subject, held)
         if network is None:
             raise NotApplicable("predictions do not have the shape that this kind of task has")
-        losses = {
-            name: _losses(kind, prediction, held.target.numpy())
-            for name, prediction in _simple(kind, inputs, train.target.numpy(), test).items()
-        }
+        losses, average = simple_losses(kind, train, held)
         if not losses:
             raise NotApplicable("the labels of the sample are all the same")
-        own = _losses(kind, network, held.target.numpy())
+        own = prediction_losses(kind, network, train, held)
         table: list[dict[str, str | float]] = [
             {"model": name, "held-back loss": float(loss.mean())}
             for name, loss in {"the network": own, **losses}.items()
@@ -63,7 +59,7 @@ class SimpleModelAhead(Check):
         gain = own - losses[best]
         error = float(gain.std(ddof=1)) / math.sqrt(len(gain))
         ahead, limit = float(gain.mean()), _BEYOND_NOISE * error
-        prior = float(_losses(kind, _average(kind, train, len(held)), held.target.numpy()).mean())
+        prior = float(average.mean())
         words = (
             f"on {len(held)} held-back rows the network loses {own.mean():.4g} after a short "
             f"training, {best} on the same tensors {losses[best].mean():.4g}"
@@ -97,95 +93,3 @@ class SimpleModelAhead(Check):
             else (prediction.shape == (held.target.shape if prediction.ndim > 1 else rows))
         )
         return prediction if fits and np.isfinite(prediction).all() else None
-
-
-def _average(kind: str, train: Examples, rows: int) -> Floats:
-    """Return the prediction that is right on average, for so many rows."""
-    target = train.target
-    if kind == "multiclass":
-        rates = torch.bincount(target).double() / len(target)
-    else:
-        rates = target.double().mean(0)
-    return rates.expand(rows, *rates.shape).numpy()
-
-
-def _flat(train: Examples, held: Examples) -> tuple[Floats, Floats]:
-    """Return standardised numbers, and 0 or 1 for each value of a category, [N, features]."""
-    columns: list[tuple[Floats, Floats]] = []
-    for name, array in train.arrays.items():
-        other = held.arrays[name].reshape(len(held), -1)
-        array = array.reshape(len(array), -1)
-        if array.shape[1] > _MOST_FEATURES:
-            return np.zeros((len(train), array.shape[1])), np.zeros((len(held), 0))
-        for one, two in zip(array.T, other.T, strict=True):
-            columns.append(_column(one, two))
-    fit, test = (np.concatenate(side, axis=1) for side in zip(*columns, strict=True))
-    return fit, test
-
-
-def _column(train: torch.Tensor, held: torch.Tensor) -> tuple[Floats, Floats]:
-    one, two = train.double().numpy(), held.double().numpy()
-    values = np.unique(one)
-    if not train.is_floating_point() and 2 < len(values) <= _DISTINCT:
-        return (one[:, None] == values) * 1.0, (two[:, None] == values) * 1.0
-    mean, deviation = float(one.mean()), float(one.std()) or 1.0
-    scaled = ((side - mean) / deviation for side in (one, two))
-    fit, test = (np.clip(np.nan_to_num(side), -8, 8)[:, None] for side in scaled)
-    return fit, test
-
-
-def _simple(kind: str, inputs: Floats, target: Any, test: Floats) -> dict[str, Floats]:
-    """Return predictions of each simple model that can be fitted, by its name."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-    from sklearn.linear_model import LogisticRegression, Ridge
-
-    boosting = {"max_iter": 60, "max_leaf_nodes": 15, "early_stopping": False, "random_state": 0}
-    regression = kind == "regression"
-    models: dict[str, Any] = (
-        {"ridge regression": Ridge()}
-        if regression
-        else {"logistic regression": LogisticRegression(max_iter=200)}
-    )
-    if len(inputs) >= _BOOSTED:
-        trees = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
-        models["gradient boosting"] = trees(**boosting)
-    predictions: dict[str, Floats] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # not converged: it is a lower bound of what is possible
-        for name, model in models.items():
-            columns = target.T if kind == "multilabel" else [target]
-            found = [_fitted(kind, model, inputs, column, test) for column in columns]
-            if len(fitted := [f for f in found if f is not None]) == len(found):
-                joined = np.stack(fitted, axis=1) if kind == "multilabel" else fitted[0]
-                predictions[name] = joined
-    return predictions
-
-
-def _fitted(kind: str, model: Any, inputs: Floats, target: Any, test: Floats) -> Floats | None:
-    if kind == "regression":
-        mean, deviation = float(target.mean()), float(target.std()) or 1.0
-        fitted = model.fit(inputs, (target - mean) / deviation)
-        return np.asarray(fitted.predict(test)) * deviation + mean
-    labels = target if kind == "multiclass" else target >= 0.5
-    if len(np.unique(labels)) < 2:
-        return None
-    fitted = model.fit(inputs, labels)
-    probability = np.asarray(fitted.predict_proba(test))
-    if kind != "multiclass":
-        return probability[:, 1]
-    full = np.zeros((len(test), int(max(fitted.classes_)) + 1))
-    full[:, fitted.classes_] = probability
-    return full
-
-
-def _losses(kind: str, prediction: Floats, target: Any) -> Floats:
-    """Return the squared error or the log loss of each row, float [N]."""
-    if kind == "regression":
-        return np.asarray(np.square(prediction - target), dtype=np.float64)
-    if kind == "multiclass":
-        known = target < prediction.shape[1]
-        right = prediction[np.arange(len(target)), np.where(known, target, 0)] * known
-        return np.asarray(-np.log(np.clip(right, 1e-4, 1.0)))
-    probability = np.clip(prediction, 1e-4, 1 - 1e-4)
-    losses = -np.where(target >= 0.5, np.log(probability), np.log1p(-probability))
-    return np.asarray(losses.reshape(len(losses), -1).mean(1))

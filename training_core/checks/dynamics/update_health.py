@@ -12,9 +12,9 @@ from statistics import median
 
 from training_core.checks.contract import Check, Finding
 from training_core.checks.dynamics.activations import Scale, Stuck, flow
-from training_core.checks.dynamics.losses import rows_at_once
 from training_core.checks.dynamics.matrices import weight_matrices
 from training_core.checks.dynamics.watched import Watched, watched
+from training_core.checks.losses import rows_at_once
 from training_core.checks.subject import Subject
 
 _ROWS = 1024

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from training_core import evaluation, loop
+from training_core.checks.chance import state_of
 from training_core.checks.graph.calling import listed, outputs_of
-from training_core.checks.graph.chance import state_of
 from training_core.checks.short_training import mean_loss
 from training_core.checks.subject import Subject
 from training_core.determinism import seed_everything

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
+from training_core.checks.chance import batch_norms, dropouts, state_of, without_dropout
 from training_core.checks.contract import Check, Finding
 from training_core.checks.graph.calling import (
     after_training,
@@ -18,7 +19,6 @@ from training_core.checks.graph.calling import (
     place_of,
     rounding,
 )
-from training_core.checks.graph.chance import batch_norms, dropouts, state_of, without_dropout
 from training_core.checks.graph.evaluation_trace import edited_arrays, traces_of_evaluation
 from training_core.checks.graph.tracing import calls_of, first_to_part
 from training_core.checks.subject import Subject

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import nn
 
+from training_core.checks.chance import state_of
 from training_core.checks.contract import Check, Finding
 from training_core.checks.graph.calling import listed
-from training_core.checks.graph.chance import state_of
 from training_core.checks.graph.decay import LARGEST, decay_of
-from training_core.checks.graph.untrained import (
+from training_core.checks.graph.never_trained import (
     called_modules,
     differing,
     forgotten,

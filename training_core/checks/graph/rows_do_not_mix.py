@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from training_core.checks.chance import batch_norms, state_of
 from training_core.checks.contract import Check, Finding, Heat, NotApplicable
 from training_core.checks.graph.calling import (
     after_training,
@@ -17,7 +18,6 @@ from training_core.checks.graph.calling import (
     place_of,
     rounding,
 )
-from training_core.checks.graph.chance import batch_norms, state_of
 from training_core.checks.graph.tracing import calls_of, first_to_part
 from training_core.checks.subject import Subject
 from training_core.determinism import seed_everything

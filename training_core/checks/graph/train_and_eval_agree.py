@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from training_core.checks.chance import batch_norms, state_of, without_dropout
 from training_core.checks.contract import Check, Finding
 from training_core.checks.graph.calling import (
     ROUNDING,
@@ -17,7 +18,6 @@ from training_core.checks.graph.calling import (
     outputs_of,
     place_of,
 )
-from training_core.checks.graph.chance import batch_norms, state_of, without_dropout
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
 from training_core.feeds.order import order

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from training_core.augmentation import augmentation_of
-from training_core.checks.graph.chance import state_of
-from training_core.checks.graph.untrained import unregistered
+from training_core.checks.chance import state_of
+from training_core.checks.graph.never_trained import unregistered
 from training_core.checks.short_training import mean_loss
 from training_core.checks.subject import Subject
 from training_core.feeds.order import order

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from training_core.checks.contract import Curve
-from training_core.checks.loss.free_outputs import best_constant
+from training_core.checks.free_outputs import best_constant
 from training_core.checks.loss.rows import rows_within
+from training_core.checks.losses import losses_by, losses_of, rows_of
 from training_core.checks.short_training import without_information
 from training_core.checks.subject import Subject
-from training_core.evaluation import outputs_of
 from training_core.examples import Examples
 from training_core.feeds.order import order
 from training_core.task import PADDING
@@ -30,14 +30,14 @@ def blind_losses(subject: Subject, test: Examples, curves: dict[str, Curve]) -> 
         test: Held back.
         curves: The training on zeros is added to it.
     """
-    ways = {"the best constant": _constant(subject, test)}
+    losses = {"the best constant": _losses_of_one(subject, _constant(subject, test), test)}
     same_length = subject.examples.target.shape[1:] == test.target.shape[1:]
     if subject.task.kind == "sequence" and same_length:
-        ways["the best constant of each position"] = _constant_of_positions(subject, test)
+        best = _constant_of_positions(subject)
+        losses["the best constant of each position"] = _losses_of_one(subject, best, test)
     zeros = _trained_on_zeros(subject, test, curves)
     if zeros is not None:
-        ways["zeroed inputs"] = zeros
-    losses = {name: subject.task.loss(out, test.target).double() for name, out in ways.items()}
+        losses["zeroed inputs"] = zeros
     finite = {name: loss for name, loss in losses.items() if bool(torch.isfinite(loss).all())}
     name = min(finite or losses, key=lambda name: float(losses[name].sum()))
     return losses[name], name
@@ -56,10 +56,10 @@ def _constant(subject: Subject, test: Examples) -> Tensor:
     best = best_constant(subject.task, outputs, some)[:1]
     if subject.task.kind == "sequence":
         best = best[:, :1].expand(1, *test.target.shape[1:], best.shape[-1])
-    return best.expand(len(test), *best.shape[1:]).clone()
+    return best[0]
 
 
-def _constant_of_positions(subject: Subject, test: Examples) -> Tensor:
+def _constant_of_positions(subject: Subject) -> Tensor:
     """Log shares of tokens by position, drawn towards their overall shares."""
     target = subject.examples.target
     classes = untrained_outputs(subject.build(), subject.examples.take(slice(0, 2))).shape[-1]
@@ -69,19 +69,29 @@ def _constant_of_positions(subject: Subject, test: Examples) -> Tensor:
     counts = counts[:, :classes]
     overall = (counts.sum(0) + 0.5) / (counts.sum() + 0.5 * classes)
     shares = (counts + _PSEUDO * overall) / (counts.sum(1, keepdim=True) + _PSEUDO)
-    return shares.log().expand(len(test), *shares.shape).clone()
+    return shares.log()
+
+
+def _losses_of_one(subject: Subject, output: Tensor, test: Examples) -> Tensor:
+    """Return what held-back rows lose if all of them get one output."""
+    return losses_by(
+        subject,
+        lambda piece: output.expand(len(piece), *output.shape).clone(),
+        test,
+        rows=rows_of(output),
+    )
 
 
 def _trained_on_zeros(subject: Subject, test: Examples, curves: dict[str, Curve]) -> Tensor | None:
-    """Return what the network says after a training on zeros, a third as long as that on inputs.
+    """Return what is lost after a training on zeros, a third as long as that on inputs.
 
     None where it refuses them: lengths of 0, say. All zeros may also be all padding, and no number.
     """
     steps = max(1, subject.settings.input_steps // 3)
     try:
         trained = subject.train_briefly(without_information(subject.examples), steps=steps)
-        outputs = outputs_of(trained.model, without_information(test), device=subject.device)
+        losses = losses_of(subject, trained.model, without_information(test))
     except (RuntimeError, ValueError, IndexError, ZeroDivisionError):
         return None
     curves["zeroed inputs"] = trained.curve
-    return outputs
+    return losses

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.dropout import _DropoutNd
 
+from training_core.checks.chance import without_dropout
 from training_core.checks.contract import Curve
-from training_core.checks.loss.free_outputs import best_constant, best_shared, squashed
+from training_core.checks.free_outputs import best_constant, best_shared, squashed
 from training_core.checks.short_training import mean_loss
 from training_core.examples import Examples
 from training_core.optim.optimisers import build_optimisers
@@ -169,12 +169,7 @@ def take_chance_out(model: nn.Module, examples: Examples) -> bool:
 
     If it does not, it is put into eval mode, but for layers that normalise by the batch.
     """
-    model.train()
-    for module in model.modules():
-        if isinstance(module, _DropoutNd):
-            module.p = 0.0
-        elif isinstance(getattr(module, "dropout", None), float):  # attention, recurrent layers
-            setattr(module, "dropout", 0.0)  # noqa: B010 (mypy takes attributes for modules)
+    without_dropout(model).train()
     if _repeats(model, examples):
         return True
     model.eval()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from training_core.checks.contract import Check, Finding
-from training_core.checks.loss.free_outputs import best_constant
+from training_core.checks.free_outputs import best_constant
 from training_core.checks.loss.rows import rows_within
 from training_core.checks.subject import Subject
 from training_core.examples import Examples

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from training_core.checks.contract import Check, Finding
 from training_core.checks.loss.blind import blind_losses, with_inputs_of_other_rows
 from training_core.checks.loss.rescaled import Rescaled, wanted_scale
-from training_core.checks.loss.simple_model import Gain, simple_gain
+from training_core.checks.losses import losses_of
 from training_core.checks.short_training import train_briefly
+from training_core.checks.simple_models import Gain, simple_gain
 from training_core.checks.subject import Subject
 from training_core.evaluation import outputs_of
 from training_core.examples import Examples
@@ -198,13 +199,6 @@ class OnTheWay:
 
     step: int
     losses: Tensor
-
-
-def losses_of(subject: Subject, model: nn.Module, examples: Examples) -> Tensor:
-    """Return each example's loss, float64 [N]."""
-    with torch.no_grad():
-        outputs = outputs_of(model, examples, device=subject.device)
-        return subject.task.loss(outputs, examples.target).double()
 
 
 def _gain_on_its_own_rows(subject: Subject, prior: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from training_core.checks.loss.free_outputs import best_constant, descend
+from training_core.checks.free_outputs import best_constant, descend
 from training_core.examples import Examples
 from training_core.task import Task
 

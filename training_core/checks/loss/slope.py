@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from training_core.checks.free_outputs import best_constant, descend, squashed, wrong_and_sure
 from training_core.checks.loss.agreement import agrees, sureness
 from training_core.checks.loss.by_itself import Broken
-from training_core.checks.loss.free_outputs import best_constant, descend, squashed, wrong_and_sure
 from training_core.examples import Examples
 from training_core.task import Task
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from training_core.checks.chance import without_dropout
 from training_core.checks.contract import Check, Finding, NotApplicable
 from training_core.checks.machinery.comparing import disturb, worst
 from training_core.checks.machinery.noting import Noting, numbered
@@ -18,7 +19,6 @@ from training_core.checks.machinery.small_runs import (
     trainer,
     twins,
     weight_norm,
-    without_dropout,
 )
 from training_core.checks.machinery.two_processes import COUNT, TooSlow, in_two_processes
 from training_core.checks.subject import Subject

@@ -102,16 +102,6 @@ def trained_copy(subject: Subject) -> nn.Module:
         return other.train(model.training)
 
 
-def without_dropout(model: nn.Module) -> nn.Module:
-    """Switch dropout off, in place."""
-    for module in model.modules():
-        if isinstance(module, nn.modules.dropout._DropoutNd):
-            module.p = 0.0
-        elif isinstance(getattr(module, "dropout", None), float):  # attention, recurrent layers
-            module.dropout = 0.0  # type: ignore[assignment]
-    return model
-
-
 def chance_by_call(model: nn.Module) -> None:
     """Seed all generators before each call in train mode with its number.
 

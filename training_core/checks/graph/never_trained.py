@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from training_core.checks.chance import state_of
 from training_core.checks.graph.calling import (
     ROUNDING,
     change_by_row,
@@ -12,7 +13,6 @@ from training_core.checks.graph.calling import (
     largest,
     outputs_of,
 )
-from training_core.checks.graph.chance import state_of
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
 
