@@ -99,8 +99,8 @@ def _free_shifts(task: Task, points: list[Tensor], target: Tensor) -> list[Tenso
 def _gradient(task: Task, point: Tensor, target: Tensor) -> Tensor:
     """Return the gradient of each unit, [units, K]."""
     free = point.clone().requires_grad_()
-    losses = task.loss(free, target)
-    gradient: Tensor = torch.autograd.grad(losses.double().sum(), free)[0]
+    gradient: Tensor
+    (gradient,) = torch.autograd.grad(task.loss(free, target).double().sum(), free)
     return gradient.reshape(-1, point.shape[-1])
 
 
@@ -111,7 +111,7 @@ def _asked_for(task: Task, target: Tensor, width: int) -> Tensor:
     So may a label that all examples have or none.
     """
     if task.kind in ("multiclass", "sequence"):
-        labels = torch.unique(target[target != PADDING]).long()
+        labels: Tensor = torch.unique(target[target != PADDING]).long()
         return labels[(labels >= 0) & (labels < width)]
     if target.ndim == 2 and target.shape[1] == width:
         return (target.amin(0) != target.amax(0)).nonzero().flatten()
