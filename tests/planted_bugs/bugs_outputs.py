@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from tests.planted_bugs import (
     healthy_categories,
     healthy_digits,
     healthy_multilabel,
-    healthy_residual,
 )
 from tests.planted_bugs.planting import Theme
 from training_core.tabular import TabularPreprocessor
@@ -51,14 +49,13 @@ class FaultlessOnesTeachNothing(healthy_multilabel.Faults):
         return super().loss(outputs, target) * target.sum(1)
 
 
-@OUTPUTS.network(
-    healthy_residual.HEALTHY,
+@OUTPUTS.built(
+    healthy_digits.HEALTHY,
     "Dropout stands behind the last layer: one logit in five is zero in training.",
     found_by=("modes_differ_as_they_should",),
 )
-class LogitsDropped(healthy_residual.Network):
-    def forward(self, *arrays: Tensor, **named: Tensor) -> Tensor:
-        return F.dropout(super().forward(*arrays, **named), 0.2, self.training)
+def logits_dropped(model: nn.Module) -> None:
+    model.layers.append(nn.Dropout(0.2))
 
 
 class _OneTable(nn.Module):
