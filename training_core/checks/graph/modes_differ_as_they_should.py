@@ -141,12 +141,9 @@ def _throws_away(subject: Subject, batch: Examples) -> Iterator[tuple[Problem, b
             f"{most.share:.0%} of the passes, at random in every row, and never in eval mode: they "
             f"are dropped behind the last layer (output {most.place})"
         )
-        yield (
-            (what, "put dropout before the last layer, not on the outputs"),
-            (
-                # where all of a few units before a bias are dropped, which may be meant, that is left
-            most.value == 0 or any(abs(most.share - rate) <= most.error for rate in rates)
-        )
+        # where a few units before a bias are all dropped, the bias is left: that may be meant
+        sure = most.value == 0 or any(abs(most.share - rate) <= most.error for rate in rates)
+        yield (what, "put dropout before the last layer, not on the outputs"), sure
 
 
 def _agrees(subject: Subject, batch: Examples) -> Iterator[tuple[Problem, bool]]:
