@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from training_core.checks.contract import Check, Finding, Heat, NotApplicable
-from training_core.checks.graph.calling import after_training, change, listed, outputs_of
+from training_core.checks.graph.calling import after_training, change, listed, outputs_of, place_of
 from training_core.checks.graph.inputs import Donors, Input, donors_of, inputs_of
+from training_core.checks.graph.positions_reached import MANY, Unread, leaping, unread_positions
+from training_core.checks.graph.told_apart import not_told_apart
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
 
@@ -49,6 +51,23 @@ class InputsReachOutputs(Check):
         said = f"; constant in the sample: {listed(constant)}" if constant else ""
         if dead:
             return self._dead(dead, inputs, constant, trained, chart)
+        unread = unread_positions([trained, subject.build(SEEDS[1]).eval()], examples)
+        if unread:
+            return self._unread(unread, trained, chart)
+        alike = not_told_apart(subject, trained)
+        if alike:
+            names = {column.raw: None for pair in alike for column in pair}
+            one, other = (column.raw for column in alike[0])
+            return self.failed(
+                f"the network cannot tell {listed(list(names))} apart: exchanging the indices of "
+                f"{one!r} and {other!r} changes no output, though each of them alone does, and "
+                "though the same index is another value in each",
+                advice="add each column's offset to its indices into a shared table, or give each "
+                "a table of its own",
+                measured=len(alike),
+                limit=0.0,
+                heat=chart,
+            )
         empty = [name for name in examples.arrays if _mostly(name, inputs, constant)]
         if empty:
             return self.warned(
@@ -59,6 +78,23 @@ class InputsReachOutputs(Check):
             )
         return self.passed(
             f"each of {len(moving)} inputs reaches the outputs{said}", measured=0, heat=chart
+        )
+
+    def _unread(self, unread: list[Unread], model: nn.Module, chart: Heat) -> Finding:
+        """Fail where a stride leaps over them; a part that is cut away may be meant."""
+        most = max(unread, key=lambda each: (each.inside, each.share))
+        message = f"{most.share:.0%} of the positions of {most.array!r} never reach the outputs"
+        told = {"measured": most.share, "limit": MANY, "heat": chart}
+        culprits = leaping(model) if most.inside else []
+        if culprits:
+            places = listed([place_of(model, name) for name in culprits])
+            return self.failed(
+                f"{message}: strides are longer than what is read at each step, in {places}",
+                advice="see that kernel size and stride are not in each other's place",
+                **told,
+            )
+        return self.warned(
+            message, advice="see that what is cut away or left out is meant to be", **told
         )
 
     def _dead(

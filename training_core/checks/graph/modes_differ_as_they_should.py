@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from training_core.checks.graph.calling import (
     rounding,
 )
 from training_core.checks.graph.evaluation_trace import edited_arrays, traces_of_evaluation
+from training_core.checks.graph.outputs_dropped import outputs_dropped
 from training_core.checks.graph.tracing import calls_of, first_to_part
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
@@ -29,8 +30,7 @@ DRAWS = 10  # calls in which dropout has to show
 HIGH, MOST = 0.75, 0.9  # dropped: 0.5 is usual at most; 0.9 is what other libraries keep
 SLACK, SHARE = 10.0, 1e-4  # of rounding, and of the largest output
 
-Problem = tuple[str, str]  # what is wrong, and what to do
-Look = Callable[[Subject, Examples], Iterator[tuple[Problem, bool]]]  # the bool: it is sure
+Problem = tuple[str, str]  # what is wrong, and what to do; beside it, whether that is sure
 
 
 class ModesDifferAsTheyShould(Check):
@@ -39,7 +39,7 @@ class ModesDifferAsTheyShould(Check):
 
     def look(self, subject: Subject) -> Finding:
         batch = subject.batch(ROWS)
-        looks: tuple[Look, ...] = (_in_place, _left_behind, _repeats, _drops_out, _agrees, _traces)
+        looks = (_in_place, _left_behind, _repeats, _drops_out, _throws_away, _agrees, _traces)
         found = [problem for look in looks for problem in look(subject, batch)]
         wrong = [problem for problem, sure in found if sure]
         text = "; ".join(what for (what, _), _ in found)
@@ -127,6 +127,23 @@ def _drops_out(subject: Subject, batch: Examples) -> Iterator[tuple[Problem, boo
     what = f"in train mode {DRAWS} calls are equal, in spite of dropout: {listed(list(rates))}"
     advice = "see that dropout is called, and that its result is what goes on"
     yield (what, advice), bool(dropping)
+
+
+def _throws_away(subject: Subject, batch: Examples) -> Iterator[tuple[Problem, bool]]:
+    """In train mode outputs are not dropped themselves."""
+    model = after_training(subject)
+    dropped = outputs_dropped(model, batch)
+    if dropped:
+        most = max(dropped, key=lambda each: each.share)
+        rates = dropouts(model).values()
+        what = (
+            f"in train mode {len(dropped)} outputs of a row are exactly {most.value:.4g} in up to "
+            f"{most.share:.0%} of the passes, at random in every row, and never in eval mode: they "
+            f"are dropped behind the last layer (output {most.place})"
+        )
+        # where a few units before a bias are all dropped, the bias is left: that may be meant
+        sure = most.value == 0 or any(abs(most.share - rate) <= most.error for rate in rates)
+        yield (what, "put dropout before the last layer, not on the outputs"), sure
 
 
 def _agrees(subject: Subject, batch: Examples) -> Iterator[tuple[Problem, bool]]:

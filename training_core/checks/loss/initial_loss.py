@@ -30,7 +30,7 @@ class InitialLoss(Check):
     looks_at = "the untrained network loses what one loses that knows nothing of inputs and labels"
 
     def look(self, subject: Subject) -> Finding:
-        examples = rows_within(subject, most=512, values=2_000_000)
+        examples = rows_within(subject, most=512, values=500_000)
         runs = [untrained_outputs(subject.build(seed), examples) for seed in range(_SEEDS)]
         theory = _Theory(subject, runs[0], examples)
         losses = [float(subject.loss(outputs, examples)) for outputs in runs]

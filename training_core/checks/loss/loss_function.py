@@ -16,6 +16,7 @@ from training_core.checks.loss.by_itself import (
     shapes_fit,
     values_are_per_example,
 )
+from training_core.checks.loss.determined import loss_determines_predictions
 from training_core.checks.loss.positions import (
     losses_are_summed_over_units,
     padding_counts_for_nothing,
@@ -38,6 +39,7 @@ _FIRST = (
 _THEN = (
     examples_are_apart,
     slope_leads_to_the_label,
+    loss_determines_predictions,
     padding_counts_for_nothing,
     losses_are_summed_over_units,
     metrics_say_what_they_are_called,

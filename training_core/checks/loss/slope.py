@@ -13,6 +13,7 @@ from training_core.checks.loss.by_itself import Broken
 from training_core.examples import Examples
 from training_core.task import Task
 
+_SEVERAL = 3  # examples: one or two of a kind may be alike by chance
 _SHARE = 0.1  # of rows that may be otherwise: targets clipped by the loss, ties, empty rows
 
 
@@ -188,6 +189,16 @@ def _ignored(task: Task, counts: Tensor, examples: Examples) -> Broken | None:
     units = torch.ones(len(counts)) if examples.units is None else examples.units
     ignored = ~counts & (units > 0)
     share = float(ignored.double().mean())
+    if _are_all_of_one_label(task, ignored, examples.target):
+        said = examples.target[ignored][0].tolist()
+        return Broken(
+            message=f"all {int(ignored.sum())} of {len(counts)} examples whose labels are {said}, "
+            "and no others, have the same loss whatever is predicted: they teach nothing",
+            advice="use a loss in which a label that is absent counts too, such as "
+            "binary_cross_entropy_with_logits",
+            measured=share,
+            limit=0.0,
+        )
     if share <= _SHARE:
         return None
     return Broken(
@@ -199,3 +210,16 @@ def _ignored(task: Task, counts: Tensor, examples: Examples) -> Broken | None:
         measured=share,
         limit=_SHARE,
     )
+
+
+def _are_all_of_one_label(task: Task, ignored: Tensor, target: Tensor) -> bool:
+    """Are they just those with one certain set of labels, one that says something?
+
+    What is masked has a value that is no label, such as -1.
+    """
+    if task.kind != "multilabel" or int(ignored.sum()) < _SEVERAL or bool(ignored.all()):
+        return False
+    first = target[ignored][0]
+    if float(first.min()) < 0 or float(first.max()) > 1 or bool((first == 0.5).any()):
+        return False
+    return torch.equal((target == first).all(1), ignored)
