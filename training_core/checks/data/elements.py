@@ -13,6 +13,7 @@ import pandas as pd
 
 from training_core.checks.data.arrays import flat
 from training_core.checks.data.frames import copy_of, sample_of
+from training_core.checks.data.nested import key_of
 from training_core.task import Preprocessor
 
 _WORDS = 4  # of a text, below which it is a name and not a text
@@ -122,14 +123,15 @@ def _in_order(positions: npt.NDArray[np.bool_], owners: npt.NDArray[np.int64]) -
 def _replacements(lists: list[list[Any]]) -> list[list[Any]]:
     """Frequent elements, which a vocabulary knows, and such as come."""
     every = [element for cell in lists for element in cell[:1000]]
-    first = {repr(element): element for element in every}
-    counts = Counter(map(repr, every))
+    first = {key_of(element): element for element in every}
+    counts = Counter(map(key_of, every))
     return [[first[name] for name, _ in counts.most_common(_FREQUENT)], every]
 
 
 def _another(pool: Sequence[Any], element: Any, random: np.random.Generator) -> Any | None:
+    own = key_of(element)
     for place in random.integers(0, len(pool), 8):
-        if repr(pool[int(place)]) != repr(element):
+        if key_of(pool[int(place)]) != own:
             return pool[int(place)]
     return None
 

@@ -9,6 +9,7 @@ import pandas as pd
 from training_core.checks.contract import Check, Finding, NotApplicable
 from training_core.checks.data.elements import Reach, elements_of, reach_of
 from training_core.checks.data.frames import copy_of, is_plain, sample_of
+from training_core.checks.data.nested import key_of
 from training_core.checks.subject import Subject
 
 _ROWS, _ALL = 64, 2_000  # looked at first; and where nothing changes in these
@@ -95,7 +96,7 @@ def _is_dead(subject: Subject, column: str, *, count: int) -> bool:
         return False
     rows = sample_of(subject.train, count, seed=2).reset_index(drop=True)
     cells = list(rows[column])
-    if len({repr(cell) for cell in cells}) < min(8, len(cells)):
+    if len({key_of(cell) for cell in cells}) < min(8, len(cells)):
         return False  # hardly any that differ
     moved = copy_of(rows)
     moved[column] = pd.Series([*cells[1:], cells[0]], index=rows.index, dtype=rows[column].dtype)
