@@ -7,9 +7,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from training_core.checks.contract import Check, Finding, NotApplicable
+from training_core.checks.data.axes import of_axes
 from training_core.checks.data.elements import Reach, elements_of, reach_of
 from training_core.checks.data.frames import copy_of, is_plain, sample_of
 from training_core.checks.data.nested import key_of
+from training_core.checks.data.problem import Problem
 from training_core.checks.subject import Subject
 
 _ROWS, _ALL = 64, 2_000  # looked at first; and where nothing changes in these
@@ -42,6 +44,12 @@ class RawValuesArrive(Check):
                     advice="let transform read it, or take it out of columns",
                     measured=0.0,
                 )
+            scrambled = _axes(subject, column)
+            if scrambled is not None:
+                return self.failed(
+                    scrambled.message, advice=scrambled.advice,
+                    measured=scrambled.measured, limit=scrambled.limit,
+                )  # fmt: skip
             reach = _reach(subject, column)
             if reach is None:
                 continue
@@ -113,6 +121,13 @@ def _reach(subject: Subject, column: str) -> Reach | None:
     try:
         return reach_of(subject.preprocessor, subject.train, column)
     except Exception:  # noqa: BLE001 (texts of a form, such as dates, may not be mixed)
+        return None
+
+
+def _axes(subject: Subject, column: str) -> Problem | None:
+    try:
+        return of_axes(subject.preprocessor, subject.train, column)
+    except Exception:  # noqa: BLE001 (the user's code may refuse such cells)
         return None
 
 
