@@ -48,6 +48,11 @@ def elements_of(cell: Any) -> list[Any] | None:
     return None
 
 
+def like_cell(cell: Any, place: int, other: Any) -> Any:
+    """Return a cell of the same type with another element at a place."""
+    return _like(cell, elements_of(cell) or [], place, other)
+
+
 def reach_of(preprocessor: Preprocessor, frame: pd.DataFrame, column: str) -> Reach | None:
     """Change one element at a time, for a frequent one and for any other; None: there are none.
 
@@ -140,9 +145,9 @@ def _like(cell: Any, elements: list[Any], place: int, other: Any) -> Any:
     """Return a cell of the same type with one element replaced."""
     replaced = [*elements[:place], other, *elements[place + 1 :]]
     if isinstance(cell, str):
-        return " ".join(replaced)
+        return " ".join(map(str, replaced))
     if isinstance(cell, np.ndarray):
-        changed = cell.copy()
+        changed = cell.copy() if cell.dtype.kind != "U" else cell.astype(object)
         changed[place] = other
         return changed
     return type(cell)(replaced)
