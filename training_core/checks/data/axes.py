@@ -37,7 +37,9 @@ def of_axes(preprocessor: Preprocessor, frame: pd.DataFrame, column: str) -> Pro
     other axes (flattened, cut into patches) or of other rows, pixels that are smeared.
     """
     rows = sample_of(frame, _ROWS, seed=8)
-    cells = [(place, array) for place, c in enumerate(rows[column]) if (array := dense(c)) is not None]
+    cells = [
+        (place, array) for place, c in enumerate(rows[column]) if (array := dense(c)) is not None
+    ]
     if not cells or cells[0][1].ndim < 2:
         return None
     place, base = max(cells, key=lambda each: each[1].size)
@@ -88,7 +90,9 @@ def _changed(
     """Return a copy whose element is the lowest or the highest seen, whichever is farther."""
     low, high = extremes
     changed = base.copy()
-    changed[place] = high if float(high) - float(base[place]) > float(base[place]) - float(low) else low
+    changed[place] = (
+        high if float(high) - float(base[place]) > float(base[place]) - float(low) else low
+    )
     return changed
 
 
