@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.planted_bugs.bugs_arrivals import ARRIVALS
 from tests.planted_bugs.bugs_features import FEATURES
 from tests.planted_bugs.bugs_graph import GRAPH
 from tests.planted_bugs.bugs_labels import LABELS
@@ -13,5 +14,7 @@ from tests.planted_bugs.bugs_training import ORDER, TRAINING
 from tests.planted_bugs.bugs_weights import SAVED, WEIGHTS
 from tests.planted_bugs.contract import Bug
 
-THEMES = (LABELS, ROWS, FEATURES, SPLITS, LOSS, GRAPH, MODES, WEIGHTS, TRAINING, ORDER, SAVED)
+THEMES = (
+    LABELS, ROWS, FEATURES, ARRIVALS, SPLITS, LOSS, GRAPH, MODES, WEIGHTS, TRAINING, ORDER, SAVED,
+)  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for theme in THEMES for bug in theme.bugs)

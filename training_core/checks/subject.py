@@ -12,9 +12,9 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from training_core.checks.short_training import ShortTraining, train_briefly
 from training_core.checks.lost_labels import LostLabel, rows_without_target
 from training_core.checks.lost_labels import lost_labels as lost_of
+from training_core.checks.short_training import ShortTraining, train_briefly
 from training_core.examples import Examples
 from training_core.feeds.order import order
 from training_core.preparation import total_steps

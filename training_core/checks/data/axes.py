@@ -20,7 +20,7 @@ _ROWS = 32  # among which a cell is chosen, and whose values are put in
 _ANCHORS, _LEAST = 16, 3  # places, and the same one step further along each axis
 _NUMBERS = 8_000_000  # of all copies of the cell
 _PEAK = 0.5  # of the largest change: none beside it may be larger, else it is smeared
-_SEEN = 0.8  # of the places have a peak
+_SEEN = 8  # places at least that have one: of a cropped image few may
 
 Places = npt.NDArray[np.int64]
 
@@ -56,7 +56,7 @@ def of_axes(preprocessor: Preprocessor, frame: pd.DataFrame, column: str) -> Pro
     copies[column] = pd.Series(values, dtype=object)
     for name, inner, where in _arrivals(preprocessor.transform(copy_of(copies)), shape):
         known = where >= 0
-        if known.mean() < _SEEN or len(np.unique(where[known])) < _LEAST:
+        if known.sum() < _SEEN:
             continue
         if not _keeps_axes(probes, where, inner) and _in_order_of_memory(probes, where, shape):
             return Problem(
@@ -105,7 +105,7 @@ def _arrivals(arrays: Arrays, shape: tuple[int, ...]) -> list[tuple[str, tuple[i
     found = []
     for name, array in arrays.items():
         inner = tuple(size for size in array.shape[1:] if size > 1)
-        if len(inner) != len(plain) or len(inner) < 2 or inner == tuple(plain):
+        if len(inner) != len(plain) or len(inner) < 2:
             continue
         if not _moved(plain, inner):
             continue
@@ -120,23 +120,15 @@ def _arrivals(arrays: Arrays, shape: tuple[int, ...]) -> list[tuple[str, tuple[i
 
 
 def _moved(raw: list[int], inner: tuple[int, ...]) -> bool:
-    """Say whether the tensor's axes are the raw ones in another order, or one of them has moved.
+    """Say whether the tensor's axes are the raw ones in any order, or one of three has moved.
 
-    One that keeps its size, such as the three of colours, while the others shrink or grow together.
+    One that keeps its size, such as the three of colours, while the others are cropped or padded.
     """
     if sorted(raw) == sorted(inner):
         return True
-    if len(raw) < 3:
-        return False  # [T, C] to [T / 2, 2 C] is a stack of steps
-    for axis, other in itertools.product(range(len(raw)), repeat=2):
-        if axis == other or raw[axis] != inner[other]:
-            continue
-        rest = [size for place, size in enumerate(raw) if place != axis]
-        others = [size for place, size in enumerate(inner) if place != other]
-        pairs = zip(others, rest, strict=True)
-        if all(size * rest[0] == others[0] * whole for size, whole in pairs):
-            return True
-    return False
+    places = itertools.permutations(range(len(raw)), 2)
+    # [T, C] to [T / 2, 2 C] is a stack of steps
+    return len(raw) > 2 and any(raw[one] == inner[other] for one, other in places)
 
 
 def _keeps_axes(probes: Places, where: Places, inner: tuple[int, ...]) -> bool:

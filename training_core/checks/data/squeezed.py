@@ -1,4 +1,4 @@
-"""Numbers of which little is left in the tensors: squeezed by a null's stand-in, or rounded away."""
+"""Numbers of which little is left in the tensors: squeezed by a stand-in, or rounded away."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _SHARE = 0.01  # of the rows are stand-ins at least: a few outliers are none
 _SQUEEZED, _TIGHT = 0.1, 0.25  # deviation of the known, of that of all rows
 _AWAY = 3.0  # ranges of the known, between them and the stand-in
 _MOST = (0.01, 0.99)  # quantiles, between which nearly all of the known lie
+_FOLLOWS = 0.5  # correlation of ranks
 _SAME = 1e-3  # of a tensor's deviation: the rows of a stand-in differ by no more
 # Standardised numbers differ by 1 or so. Sines of whole turns differ by 1e-15 where the angle is
 # calculated in 64 bits, and by 3e-5 (four cycles of 24 hours) where it is in 32.
@@ -101,7 +102,7 @@ def of_noise(subject: Subject) -> Iterator[Problem]:
 
 
 def _stand_ins(raw: Numbers) -> Iterator[tuple[str, Mask, bool]]:
-    """Yield what may stand for an unknown number: its words, its rows, and whether it surely does."""
+    """Yield what may stand for an unknown number: words, rows, and whether it surely does."""
     unknown = ~np.isfinite(raw)
     yield "the nulls of {column} ({share:.0%} of the rows) are", unknown, True
     known = raw[~unknown]
@@ -144,8 +145,7 @@ def _follows(column: Numbers, raw: Numbers) -> bool:
     """Say whether a tensor's column is made of this raw one: their order is much the same."""
     if len(np.unique(raw)) < 2:
         return False
-    ranks = [pd.Series(values).rank().to_numpy() for values in (column, raw)]
-    return bool(abs(np.corrcoef(*ranks)[0, 1]) > 0.5)
+    return abs(float(pd.Series(column).corr(pd.Series(raw), method="spearman"))) > _FOLLOWS
 
 
 def _ranges(subject: Subject) -> Numbers:

@@ -34,7 +34,7 @@ def variants_of(value: Any) -> list[Any]:
 
 
 def plainly(value: Any) -> str:
-    """Return a value without case, blanks and punctuation, 1 and 1.0 alike: what makes two twins."""
+    """Return a value without case, blanks, punctuation and type: twins have the same."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return re.sub(r"[\W_]+", "", str(value)).casefold()
