@@ -1,4 +1,4 @@
-"""Values that reach the tensors as nothing, as unknown or in another place are found."""
+"""Numbers, words and categories that arrive as nothing, or as unknown, are found."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ import pandas as pd
 import pytest
 from check_data_samples import NUMBERS, Houses, look, table, using
 
-from tests.planted_bugs.preprocessors import ImagePreprocessor, TokenPreprocessor
-from training_core.checks.data import InputsBeforeNetwork, LabelsBecomeTargets, RawValuesArrive
-from training_core.checks.data.axes import of_axes
-from training_core.checks.data.frames import copy_of, written
+from tests.planted_bugs.preprocessors import TokenPreprocessor
+from training_core.checks.data import InputsBeforeNetwork
 from training_core.checks.data.problem import Problem
 from training_core.checks.data.squeezed import of_noise, of_stand_ins
 from training_core.checks.data.unknown import of_nulls, of_unknown
 from training_core.checks.data.unseen import of_unseen
-from training_core.checks.lost_labels import LostLabel
-from training_core.checks.runner import make
 from training_core.checks.subject import Subject
 from training_core.tabular import TabularPreprocessor
-from training_core.task import Arrays, BinaryTask, MulticlassTask, Preprocessor
+from training_core.task import Arrays, Preprocessor
 
 
 def _subject(task: Any, rows: pd.DataFrame, validation: pd.DataFrame | None = None) -> Subject:
@@ -30,88 +26,6 @@ def _subject(task: Any, rows: pd.DataFrame, validation: pd.DataFrame | None = No
 
 def _verdict(problems: list[Problem]) -> str:
     return "pass" if not problems else "fail" if problems[0].fails else "warn"
-
-
-def _nested(array: np.ndarray[Any, Any]) -> Any:
-    """As Parquet gives a list of lists: an array of arrays."""
-    if array.ndim == 1:
-        return array
-    cell = np.empty(len(array), dtype=object)
-    for place, inner in enumerate(array):
-        cell[place] = _nested(inner)
-    return cell
-
-
-# ---- cells -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("inner", [np.zeros(3), float("nan"), {"a": [None, float("nan")]}, pd.NA])
-def test_a_nested_cell_is_written_to_only_if_it_holds_something_else(inner: Any) -> None:
-    cell = np.empty(2, dtype=object)
-    cell[:] = [inner, [_nested(np.zeros((2, 2)))]]
-    frame = pd.DataFrame({"cell": pd.Series([cell, cell], dtype=object)})
-    other = copy_of(frame)
-    assert written(frame, other) == ([], [])
-    other["cell"][1][1][0][0][1] = 7
-    assert written(frame, other) == (["cell"], [])
-
-
-# ---- axes ------------------------------------------------------------------------------------
-
-
-class _Photos(ImagePreprocessor):
-    def __init__(self, change: Any) -> None:
-        super().__init__("photo", standardise=False)
-        self.change = change
-
-    def transform(self, frame: pd.DataFrame) -> Arrays:
-        cells = [[np.stack(list(row)) for row in photo] for photo in frame["photo"]]
-        return {"image": self.change(np.array(cells, dtype=np.float32))}
-
-
-def _patches(photos: Any) -> Any:
-    cut = photos.reshape(len(photos), 3, 4, 2, 4, 3).transpose(0, 1, 3, 2, 4, 5)
-    return cut.reshape(len(photos), 6, 48)
-
-
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        (lambda p: p.reshape(len(p), 3, 12, 8), True),
-        (lambda p: p[:, :8, 1:].reshape(len(p), 3, 8, 7), True),
-        (lambda p: p.reshape(len(p), 8, 12, 3), True),
-        (lambda p: p.transpose(0, 3, 2, 1).reshape(len(p), 12, 8, 3), True),
-        (lambda p: p.transpose(0, 3, 1, 2), False),
-        (lambda p: p.transpose(0, 3, 2, 1)[:, :, ::-1], False),
-        (lambda p: p.reshape(len(p), -1), False),
-        (lambda p: p[:, ::2, ::2].transpose(0, 3, 1, 2), False),
-        (lambda p: p.reshape(len(p), 6, 2, 4, 2, 3).mean((2, 4)).transpose(0, 3, 1, 2), False),
-        (lambda p: p.mean(3).reshape(len(p), 1, 12, 8), False),
-        (_patches, False),
-    ],
-    ids=[
-        "channels", "cropped", "sides", "twice", "transposed", "turned", "flat", "every second",
-        "pooled", "grey", "patches",
-    ],
-)  # fmt: skip
-def test_a_reshape_where_a_transpose_was_meant_is_found(change: Any, found: bool) -> None:
-    random = np.random.default_rng(0)
-    photos = [_nested(random.integers(0, 255, (12, 8, 3))) for _ in range(20)]
-    frame = pd.DataFrame({"photo": pd.Series(photos, dtype=object)})
-    problem = of_axes(_Photos(change), frame, "photo")
-    assert (problem is not None) is found
-
-
-def test_the_check_names_the_column_that_was_reshaped() -> None:
-    class Photographed(Houses):
-        def preprocessor(self) -> Preprocessor:
-            return _Photos(lambda p: p.reshape(len(p), 3, 6, 4))
-
-    random = np.random.default_rng(0)
-    photos = [random.integers(0, 255, (6, 4, 3)).tolist() for _ in range(100)]
-    finding = look(RawValuesArrive, Photographed(), table(100).assign(photo=photos))
-    assert finding.verdict == "fail"
-    assert "'photo' of [6, 4, 3] was reshaped to the [3, 6, 4] of 'image'" in finding.message
 
 
 # ---- numbers ---------------------------------------------------------------------------------
@@ -284,57 +198,3 @@ def test_what_is_lost_is_said_by_the_check_of_the_inputs() -> None:
     finding = look(InputsBeforeNetwork, using(TabularPreprocessor, numbers=NUMBERS), rows)
     assert finding.verdict == "fail"
     assert "values of 'area' are numbers such as" in finding.message
-
-
-# ---- labels ----------------------------------------------------------------------------------
-
-
-class _Kinds(MulticlassTask):
-    label, classes = "kind", ("flat", "house", "hut")
-    preprocessor = Houses.preprocessor
-    build_model = Houses.build_model  # type: ignore[assignment]
-
-
-class _Answers(BinaryTask):
-    label = "answer"
-    preprocessor = Houses.preprocessor
-    build_model = Houses.build_model
-
-
-def _kinds(*classes: str) -> MulticlassTask:
-    return type("Told", (_Kinds,), {"classes": classes})()  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize(
-    ("task", "said", "verdict"),
-    [
-        (_kinds("flat", "house", "Hut"), "'kind' says 'hut'", "fail"),
-        (_kinds("flat", "house", "cabin"), "while its class 'cabin' has no rows", "fail"),
-        (_kinds("flat", "house"), "has no target", "warn"),
-        (_kinds("flat", "house", "hut"), "is a target", "pass"),
-        (_Answers(), "'answer' says 'yes', for which the task has no target", "fail"),
-    ],
-    ids=["case", "missing class", "left out", "all", "texts"],
-)
-def test_values_of_the_label_without_a_target_are_found(task: Any, said: str, verdict: str) -> None:
-    rows = table(200)
-    answers = np.where(np.arange(200) % 4 == 0, "yes", np.where(rows["dear"] > 0, "1", "0"))
-    finding = look(LabelsBecomeTargets, task, rows.assign(answer=answers))
-    assert finding.verdict == verdict, finding.message
-    assert said in finding.message
-
-
-def test_rows_not_labelled_yet_are_left_out_without_a_word() -> None:
-    rows = table(200)
-    rows.loc[::3, "dear"] = np.nan
-    subject = Subject(Houses(), rows)
-    assert make(LabelsBecomeTargets(), subject).verdict == "pass"
-    assert len(subject.train) + len(subject.validation) == rows["dear"].notna().sum()
-
-
-def test_values_that_were_left_out_before_are_named_too() -> None:
-    lost = [LostLabel("kind", "Flat", 0.2)]
-    subject = Subject(_Kinds(), table(100), lost_labels=lost)
-    finding = make(LabelsBecomeTargets(), subject)
-    assert finding.verdict == "fail"
-    assert finding.measured == pytest.approx(0.2)
