@@ -28,14 +28,14 @@ WRITTEN = "Breck et al. 2019, Data validation for machine learning"
 
 
 @ARRIVALS.rows(
-    healthy_regression.HEALTHY,
-    "A column of lengths has its unit beside each number, and is read as nulls.",
+    healthy_categories.HEALTHY,
+    "Incomes have their currency beside each number, and are read as nulls.",
     found_by=("inputs_before_network",),
     seen="pandas: to_numeric(errors='coerce')",
 )
-def units_beside_the_numbers(rows: pd.DataFrame) -> pd.DataFrame:
-    known = rows["x1"].notna()
-    return rows.assign(x1=(rows["x1"].round(2).astype(str) + " cm").where(known))
+def currencies_beside_the_numbers(rows: pd.DataFrame) -> pd.DataFrame:
+    known = rows["income"].notna()
+    return rows.assign(income=(rows["income"].round(2).astype(str) + " EUR").where(known))
 
 
 @ARRIVALS.rows(
