@@ -113,6 +113,7 @@ def check(
             training=settings.training,
             settings=settings.checks,
             planned_rows=rows.planned,
+            lost_labels=rows.lost,
         )
         figures = figures_of(run_checks(subject, only=only, on_finding=on_finding))
     return Checked(

@@ -34,10 +34,12 @@ from components.common.tables import (
     quoted,
     text,
 )
-from components.common.targets import add_targets, labelled
+from components.common.targets import add_targets, labelled, lost_labels
 from components.common.values import utc
 from components.snapshot_data.listing import list_objects
 from components.split_data.sides import SIDE, SIDED, side_of
+from training_core.checks.lost_labels import LostLabel
+from training_core.checks.lost_labels import lost_labels as lost_of
 from training_core.errors import StoppedByGate
 from training_core.examples import without_label
 from training_core.task import MultilabelTask, Task
@@ -56,6 +58,7 @@ class Rows:
         planned: Labelled rows of the whole train part, as far as the objects read tell.
         read, objects: How many objects were read, and how many there are.
         divided: How validation was found, in words.
+        lost: Values of the label that the task has no target for.
     """
 
     train: pd.DataFrame
@@ -64,6 +67,7 @@ class Rows:
     read: int
     objects: int
     divided: str
+    lost: list[LostLabel]
 
 
 def read_rows(project: Project, task: Task) -> Rows:
@@ -104,6 +108,7 @@ def read_rows(project: Project, task: Task) -> Rows:
                 read=len(keys),
                 objects=listing.num_rows,
                 divided=divided,
+                lost=parts.lost,
             )
 
 
@@ -148,6 +153,9 @@ class _Parts:
         connection.execute(
             f"CREATE VIEW {SIDED} AS SELECT located_kept.*, {side} AS {SIDE} FROM {source}"
         )
+        self.lost: list[LostLabel] = []
+        if task.kind in _ONE_NUMBER:
+            self.lost = lost_labels(connection, "kept", task.label)
         self.planned = self._count(f"SELECT count(*) FROM {SIDED} WHERE {SIDE} = 'train'")
 
     def train_and_validation(self) -> tuple[pd.DataFrame, pd.DataFrame, str]:
@@ -180,7 +188,10 @@ class _Parts:
             f"TO {text(str(path))} (FORMAT parquet)"
         )
         frame = pd.read_parquet(path)
-        return frame[~_unlabelled(self.task, frame)].reset_index(drop=True)
+        without = _unlabelled(self.task, frame)
+        if self.task.kind not in _ONE_NUMBER and without.any():
+            self.lost += lost_of(self.task, frame[without], rows=len(frame))
+        return frame[~without].reset_index(drop=True)
 
     def _count(self, query: str) -> int:
         answer = self.connection.execute(query).fetchone()

@@ -30,6 +30,7 @@ def run(
     ) as context:
         import torch
 
+        from training_core.checks.lost_labels import LostLabel
         from training_core.checks.runner import run_checks
         from training_core.checks.subject import Subject
 
@@ -46,6 +47,7 @@ def run(
             training=settings.training,
             settings=settings.checks,
             planned_rows=manifest["parts"]["train"]["rows"],
+            lost_labels=[LostLabel(*each) for each in manifest.get("lost_labels", [])],
         )
         figures = figures_of(run_checks(subject, on_finding=_say))
         context.say(figures)

@@ -11,11 +11,13 @@ import pandas as pd
 import pyarrow as pa
 
 from components.common.tables import columns_of, quoted
+from training_core.checks.lost_labels import LostLabel
 from training_core.errors import StoppedByGate
 
 Target = Callable[[pd.DataFrame], npt.NDArray[np.float32]]
 TARGETS = "targets"
 VALUE, TARGET = '"evertrain value"', '"evertrain target"'  # names that no data has
+_NAMED = 100  # values of the label that are named
 _AT_ONCE = 100_000  # different labels that are in Python at a time
 
 
@@ -59,6 +61,24 @@ def labelled(view: str, label: str, *, others_too: bool = False) -> str:
     if others_too:
         return f"{quoted(view)} LEFT JOIN {TARGETS} ON {same}"
     return f"{quoted(view)} JOIN {TARGETS} ON {same} AND {TARGET} IS NOT NULL"
+
+
+def lost_labels(connection: duckdb.DuckDBPyConnection, view: str, label: str) -> list[LostLabel]:
+    """Return the values of the label in `TARGETS` that have no target and are no nulls.
+
+    The most frequent ones, as JSON has them: a text in each of a million rows is named once.
+    """
+    rows = connection.execute(f"SELECT count(*) FROM {quoted(view)}").fetchall()[0][0]
+    found = connection.execute(
+        f"SELECT {VALUE}, count(*) FROM {quoted(view)} JOIN {TARGETS} "
+        f"ON {quoted(label)} = {VALUE} WHERE {TARGET} IS NULL GROUP BY 1 "
+        f"ORDER BY 2 DESC LIMIT {_NAMED}"
+    ).fetchall()
+    plain = [
+        (value if isinstance(value, str | bool | int | float) else str(value), count)
+        for value, count in found
+    ]
+    return [LostLabel(label, value, count / rows) for value, count in plain if value == value]
 
 
 def add_label_views(connection: duckdb.DuckDBPyConnection, *, label: str, target: Target) -> str:

@@ -13,6 +13,7 @@ from components.common.manifest import read_manifest
 from components.common.records import step
 from components.common.row_rules import cut
 from components.common.tables import add_view, open_tables
+from components.common.targets import lost_labels
 from components.split_data.parts import write_parts
 from components.split_data.proof import prove_apart
 from components.split_data.sides import divide, seen_by_training, words
@@ -46,6 +47,7 @@ def run(
             add_view(connection, "rows", objects)
             cut(connection, "rows", settings.validation.row_rules)
             division = divide(connection, settings=settings, label=task.label, target=task.target)
+            lost = lost_labels(connection, "kept", task.label)
             files = write_parts(connection, division, settings=settings, folder=Path(made))
             for name, file in files.items():
                 add_view(connection, name, [file])
@@ -61,6 +63,7 @@ def run(
                 "parts": {name: {"sha256": stored[name], "rows": rows[name]} for name in stored},
                 "seen": seen_by_training(division.parts, settings),
                 "proof": [each.model_dump() for each in proof],
+                "lost_labels": lost,
             },
         )
         context.say(

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from split_samples import PARTS, SHARES, by, divided, prove, settings_of, split
 
+from components.common.targets import lost_labels
 from components.split_data.sides import seen_by_training
 from tests.small_project.make_data import month
 from training_core.errors import StoppedByGate
@@ -195,6 +196,14 @@ def test_rows_without_a_label_are_in_no_part(project: Path, tmp_path: Path) -> N
     assert made.division.unlabelled == 517
     assert sum(made.division.parts[name].rows for name in PARTS) == 1550 - 517
     assert not pd.concat(made.frames.values())["bought"].isna().any()
+
+
+def test_values_of_the_label_that_are_no_target_are_named(project: Path, tmp_path: Path) -> None:
+    rows = month(1)
+    written = rows["bought"].astype(int).astype(str).mask(rows.index % 10 == 0, "perhaps")
+    rows["bought"] = written.mask(rows.index % 10 == 1, None)
+    with split(rows, settings_of(project), tmp_path / "split") as made:
+        assert lost_labels(made.connection, "kept", "bought") == [("bought", "perhaps", 0.1)]
 
 
 def test_parts_are_read_as_the_snapshot_was_and_are_the_same_bytes_again(

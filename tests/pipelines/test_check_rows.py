@@ -115,6 +115,11 @@ def test_rows_of_every_kind_of_task_are_read_and_only_labelled_ones(
         assert "dates" not in set(frame["kind"]) or kind is not Kinds
         assert frame["again"].notna().all() or kind is not Both
         assert frame["tokens"].map(len).eq(3).all() if kind is Tokens else True
+    assert [(each.column, each.value) for each in read.lost] == (
+        [("kind", "dates")] if kind is Kinds else []  # of the others only nulls have no target
+    )
+    shares = [float((rows["kind"] == "dates").mean())] if kind is Kinds else []
+    assert [each.share for each in read.lost] == pytest.approx(shares)
 
 
 def test_where_the_split_leaves_a_part_empty_the_newest_rows_validate(tmp_path: Path) -> None:

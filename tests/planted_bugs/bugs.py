@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.planted_bugs.bugs_arrivals import ARRIVALS
 from tests.planted_bugs.bugs_features import FEATURES
 from tests.planted_bugs.bugs_graph import GRAPH
 from tests.planted_bugs.bugs_labels import LABELS
@@ -18,6 +19,7 @@ THEMES = (
     LABELS,
     ROWS,
     FEATURES,
+    ARRIVALS,
     SPLITS,
     LOSS,
     OUTPUTS,

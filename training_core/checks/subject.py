@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -11,6 +12,8 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from training_core.checks.lost_labels import LostLabel, rows_without_target
+from training_core.checks.lost_labels import lost_labels as lost_of
 from training_core.checks.short_training import ShortTraining, train_briefly
 from training_core.examples import Examples
 from training_core.feeds.order import order
@@ -29,15 +32,19 @@ class Subject:
 
     Args:
         task: What is to be trained.
-        train: Raw rows of the train split, or a sample of them; all labelled, any index.
+        train: Raw rows of the train split, or a sample of them, any index; those for which the task
+            has no target are left out.
         validation: Raw rows of the validation split, or a sample; None: a fifth of `train` is held
             back for it.
         training: How it is going to be trained.
         settings: How to check.
         planned_rows: Rows of the whole train split; 0: as many as `train` has.
+        lost_labels: Values of the label that were left out before, since the task has no target
+            for them.
 
     Attributes:
-        train, validation: Raw rows, index 0, 1, 2, …
+        train, validation: Raw labelled rows, index 0, 1, 2, …
+        lost_labels: Values of the label that the task has no target for, frequent ones first.
         examples, held_back: The same as examples, made with a preprocessor fitted on `train`.
         steps: Optimiser steps that the whole training is planned to take.
     """
@@ -53,6 +60,7 @@ class Subject:
         training: TrainingSettings | None = None,
         settings: CheckSettings | None = None,
         planned_rows: int = 0,
+        lost_labels: Sequence[LostLabel] = (),
     ) -> None:
         self.task = task
         self.training = training or TrainingSettings()
@@ -62,8 +70,18 @@ class Subject:
             mixed = order(seed=1, epoch=0, count=len(train)).numpy()
             kept = len(train) - max(1, len(train) // 5)
             train, validation = train.iloc[np.sort(mixed[:kept])], train.iloc[np.sort(mixed[kept:])]
-        self.train = train.reset_index(drop=True)
-        self.validation = validation.reset_index(drop=True)
+        parts = [part.reset_index(drop=True) for part in (train, validation)]
+        without = [rows_without_target(task, part) for part in parts]
+        self.train, self.validation = (
+            part[~none].reset_index(drop=True) if none.any() else part
+            for part, none in zip(parts, without, strict=True)
+        )
+        if not len(self.train) or not len(self.validation):  # whoever needs a target says so
+            self.train, self.validation = parts
+        unlabelled = [part[none] for part, none in zip(parts, without, strict=True) if none.any()]
+        self.lost_labels = list(lost_labels)
+        for each in unlabelled:
+            self.lost_labels += lost_of(task, each, rows=sum(map(len, parts)))
         self._began = time.monotonic()
 
     @cached_property

@@ -10,6 +10,7 @@ import pandas as pd
 
 from training_core.checks.data.arrays import flat
 from training_core.checks.data.frames import copy_of, is_plain, label_columns, sample_of
+from training_core.checks.data.nested import dense, like
 from training_core.checks.data.responses import Response, changed_by
 from training_core.checks.subject import Subject
 
@@ -31,7 +32,7 @@ def responses_of_cells(subject: Subject) -> list[Response]:
         if column in labels or column not in subject.train or is_plain(subject.train[column]):
             continue
         rows = sample_of(subject.train, _ROWS, seed=6).reset_index(drop=True)
-        cells = {place: _numbers(cell) for place, cell in enumerate(rows[column])}
+        cells = {place: dense(cell) for place, cell in enumerate(rows[column])}
         known = {place: cell for place, cell in cells.items() if cell is not None}
         if known:
             found += _responses(subject, rows, column, known)
@@ -69,23 +70,10 @@ def _places(cells: dict[int, npt.NDArray[Any]], base: int) -> list[int]:
     return [int(i) for i in np.argsort(-differing, kind="stable")[:_PLACES]]
 
 
-def _numbers(cell: Any) -> npt.NDArray[Any] | None:
-    """Return a cell as an array of numbers; None if it is none, or is empty."""
-    if not isinstance(cell, list | tuple | np.ndarray):
-        return None
-    try:
-        array = np.asarray(cell)
-    except ValueError:  # lists of different lengths in a list
-        return None
-    return array if array.size and array.dtype.kind in "iuf" else None
-
-
 def _with(cell: Any, place: int, value: Any) -> Any:
     """Return a copy of a cell with another value at a place of its flattened form."""
-    if isinstance(cell, np.ndarray):
-        changed = cell.copy()
-        changed.flat[place] = value
-        return changed
-    array = np.asarray(cell)
-    array.flat[place] = value
-    return type(cell)(array.tolist())
+    array = dense(cell)
+    assert array is not None
+    changed = array.copy()
+    changed.flat[place] = value
+    return like(cell, changed)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from training_core.checks.data.arrays import flat
 from training_core.checks.data.frames import copy_of, sample_of
+from training_core.checks.data.nested import key_of
 from training_core.task import Preprocessor
 
 _WORDS = 4  # of a text, below which it is a name and not a text
@@ -45,6 +46,11 @@ def elements_of(cell: Any) -> list[Any] | None:
     if isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.ndim == 1):
         return list(cell)
     return None
+
+
+def like_cell(cell: Any, place: int, other: Any) -> Any:
+    """Return a cell of the same type with another element at a place."""
+    return _like(cell, elements_of(cell) or [], place, other)
 
 
 def reach_of(preprocessor: Preprocessor, frame: pd.DataFrame, column: str) -> Reach | None:
@@ -122,14 +128,15 @@ def _in_order(positions: npt.NDArray[np.bool_], owners: npt.NDArray[np.int64]) -
 def _replacements(lists: list[list[Any]]) -> list[list[Any]]:
     """Frequent elements, which a vocabulary knows, and such as come."""
     every = [element for cell in lists for element in cell[:1000]]
-    first = {repr(element): element for element in every}
-    counts = Counter(map(repr, every))
+    first = {key_of(element): element for element in every}
+    counts = Counter(map(key_of, every))
     return [[first[name] for name, _ in counts.most_common(_FREQUENT)], every]
 
 
 def _another(pool: Sequence[Any], element: Any, random: np.random.Generator) -> Any | None:
+    own = key_of(element)
     for place in random.integers(0, len(pool), 8):
-        if repr(pool[int(place)]) != repr(element):
+        if key_of(pool[int(place)]) != own:
             return pool[int(place)]
     return None
 
@@ -138,9 +145,9 @@ def _like(cell: Any, elements: list[Any], place: int, other: Any) -> Any:
     """Return a cell of the same type with one element replaced."""
     replaced = [*elements[:place], other, *elements[place + 1 :]]
     if isinstance(cell, str):
-        return " ".join(replaced)
+        return " ".join(map(str, replaced))
     if isinstance(cell, np.ndarray):
-        changed = cell.copy()
+        changed = cell.copy() if cell.dtype.kind != "U" else cell.astype(object)
         changed[place] = other
         return changed
     return type(cell)(replaced)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from training_core.checks.data.nested import copy_of_cell, same_cell
 from training_core.feeds.order import order
 from training_core.task import Task
 
@@ -23,7 +23,7 @@ def copy_of(frame: pd.DataFrame) -> pd.DataFrame:
     for column in [
         name for name, kind in frame.dtypes.items() if pd.api.types.is_object_dtype(kind)
     ]:
-        cells = [copy.deepcopy(cell) for cell in frame[column]]
+        cells = [copy_of_cell(cell) for cell in frame[column]]
         copied[column] = pd.Series(cells, index=frame.index, dtype=object)
     return copied
 
@@ -60,13 +60,4 @@ def _same(before: pd.Series[Any], after: pd.Series[Any]) -> bool:
         return before.equals(after)
     if len(before) != len(after) or not before.index.equals(after.index):
         return False
-    return all(_same_cell(a, b) for a, b in zip(before, after, strict=True))
-
-
-def _same_cell(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        a, b = np.asarray(a), np.asarray(b)
-        return bool(a.shape == b.shape) and a.dtype == b.dtype and a.tobytes() == b.tobytes()
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(_same_cell(x, y) for x, y in zip(a, b, strict=True))
-    return a is b or bool(a == b) or (a != a and b != b)
+    return all(same_cell(a, b) for a, b in zip(before, after, strict=True))

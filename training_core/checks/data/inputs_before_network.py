@@ -8,8 +8,11 @@ from training_core.checks.data.arrays import column_name, flat, thinned
 from training_core.checks.data.arrivals import of_responses
 from training_core.checks.data.pictures import SHOWN, samples_of
 from training_core.checks.data.scales import Scales
+from training_core.checks.data.squeezed import of_noise, of_stand_ins
 from training_core.checks.data.standardising import of_standardising
 from training_core.checks.data.target import of_target
+from training_core.checks.data.unknown import of_nulls, of_unknown
+from training_core.checks.data.unseen import of_unseen
 from training_core.checks.subject import Subject
 from training_core.feeds.order import order
 
@@ -33,6 +36,11 @@ class InputsBeforeNetwork(Check):
             problems.of_scale,
             problems.of_splits,
             of_target,
+            of_unseen,
+            of_nulls,
+            of_unknown,
+            of_noise,
+            of_stand_ins,
             of_responses,
             of_standardising,
         ):

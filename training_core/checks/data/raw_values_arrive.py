@@ -7,8 +7,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from training_core.checks.contract import Check, Finding, NotApplicable
+from training_core.checks.data.axes import of_axes
 from training_core.checks.data.elements import Reach, elements_of, reach_of
 from training_core.checks.data.frames import copy_of, is_plain, sample_of
+from training_core.checks.data.nested import key_of
+from training_core.checks.data.problem import Problem
 from training_core.checks.subject import Subject
 
 _ROWS, _ALL = 64, 2_000  # looked at first; and where nothing changes in these
@@ -41,6 +44,12 @@ class RawValuesArrive(Check):
                     advice="let transform read it, or take it out of columns",
                     measured=0.0,
                 )
+            scrambled = _axes(subject, column)
+            if scrambled is not None:
+                return self.failed(
+                    scrambled.message, advice=scrambled.advice,
+                    measured=scrambled.measured, limit=scrambled.limit,
+                )  # fmt: skip
             reach = _reach(subject, column)
             if reach is None:
                 continue
@@ -95,7 +104,7 @@ def _is_dead(subject: Subject, column: str, *, count: int) -> bool:
         return False
     rows = sample_of(subject.train, count, seed=2).reset_index(drop=True)
     cells = list(rows[column])
-    if len({repr(cell) for cell in cells}) < min(8, len(cells)):
+    if len({key_of(cell) for cell in cells}) < min(8, len(cells)):
         return False  # hardly any that differ
     moved = copy_of(rows)
     moved[column] = pd.Series([*cells[1:], cells[0]], index=rows.index, dtype=rows[column].dtype)
@@ -112,6 +121,13 @@ def _reach(subject: Subject, column: str) -> Reach | None:
     try:
         return reach_of(subject.preprocessor, subject.train, column)
     except Exception:  # noqa: BLE001 (texts of a form, such as dates, may not be mixed)
+        return None
+
+
+def _axes(subject: Subject, column: str) -> Problem | None:
+    try:
+        return of_axes(subject.preprocessor, subject.train, column)
+    except Exception:  # noqa: BLE001 (the user's code may refuse such cells)
         return None
 
 

@@ -1,0 +1,79 @@
+"""Each value of the label becomes a target, unless it stands for none."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from training_core.checks.contract import Check, Finding, NotApplicable
+from training_core.checks.data.variants import is_marked_number, plainly
+from training_core.checks.lost_labels import LostLabel
+from training_core.checks.subject import Subject
+
+_FAILS, _WARNS = 0.01, 0.05  # of the rows
+_NONE = {
+    "", "na", "nan", "none", "null", "nil", "unknown", "missing", "undefined", "unlabelled",
+    "unlabeled", "notavailable", "notapplicable", "tbd", "pending", "open",
+}  # fmt: skip
+_ANSWERS = {"yes", "no", "true", "false", "y", "n", "t", "f", "on", "off"}
+
+
+class LabelsBecomeTargets(Check):
+    """A class that is spelt otherwise in the rows has no target, and its rows are left out.
+
+    pandas gives a value that is in no list the code -1, and `to_numeric` gives NaN for `yes`: both
+    mean "not labelled yet", and all that follows is trained and judged without these rows.
+    """
+
+    name = "labels_become_targets"
+    looks_at = "each value of the label becomes a target, unless it stands for none"
+
+    def look(self, subject: Subject) -> Finding:
+        if subject.task.kind == "sequence":
+            raise NotApplicable("a sequence marks the positions that have no target itself")
+        lost = [each for each in subject.lost_labels if plainly(each.value) not in _NONE]
+        share = sum(each.share for each in lost)
+        wrong = [(each, why) for each in lost if (why := _why(subject, each))]
+        surely = sum(each.share for each, _ in wrong)
+        if surely >= _FAILS:
+            first, why = wrong[0]
+            return self.failed(
+                f"{surely:.1%} of the rows are left out: {first.column!r} says {first.value!r}, "
+                f"for which the task has no target{why}",
+                advice="spell the classes as the rows do, or let target() read every value",
+                measured=surely, limit=_FAILS,
+            )  # fmt: skip
+        if share >= _WARNS and (texts := [each for each in lost if _is_judged(subject, each)]):
+            return self.warned(
+                f"{share:.1%} of the rows are left out: {texts[0].column!r} says "
+                f"{texts[0].value!r}, for which the task has no target",
+                advice="if it means no label, set it to null in the data; else let target() read "
+                "it",
+                measured=share, limit=_WARNS,
+            )  # fmt: skip
+        said = f", but for {share:.2%} of the rows" if share else ""
+        return self.passed(f"each value of the label is a target{said}")
+
+
+def _why(subject: Subject, lost: LostLabel) -> str:
+    """Say why a value is surely meant to be a target; empty: it may stand for none."""
+    classes = list(getattr(subject.task, "classes", ()))
+    if classes:
+        twin = next((c for c in classes if plainly(c) == plainly(lost.value)), None)
+        if twin is not None:
+            return f", which calls it {twin!r}"
+        rows = pd.concat([subject.train, subject.validation])
+        present = set(rows[subject.task.label]) if subject.task.label in rows else set(classes)
+        empty = [each for each in classes if each not in present]
+        return f", while its class {empty[0]!r} has no rows" if empty and _is_frequent(lost) else ""
+    if isinstance(lost.value, str) and subject.task.kind in ("binary", "multilabel"):
+        return ", which reads numbers" if plainly(lost.value) in _ANSWERS else ""
+    return ", which reads plain numbers" if is_marked_number(lost.value) else ""
+
+
+def _is_frequent(lost: LostLabel) -> bool:
+    return lost.share >= _FAILS
+
+
+def _is_judged(subject: Subject, lost: LostLabel) -> bool:
+    """Say whether a value is worth a word: a number without a target was looked at and let go."""
+    return isinstance(lost.value, str) or bool(getattr(subject.task, "classes", ()))
