@@ -100,10 +100,9 @@ class LabelIsNoInput(Check):
             f"very labels of the rows it was fitted on, and {found.elsewhere:.0%} of those left "
             "out: a train row's features hold its own label, which a held-back row's do not"
         )
-        limits = {"measured": found.share, "advice": _OUT_OF_FOLD}
         if found.lasting > LIMIT:
-            return self.failed(said, limit=LIMIT, **limits)
-        return self.warned(said, limit=SOME, **limits)
+            return self.failed(said, measured=found.share, limit=LIMIT, advice=_OUT_OF_FOLD)
+        return self.warned(said, measured=found.share, limit=SOME, advice=_OUT_OF_FOLD)
 
 
 _TAKE_OUT = "take the label out of the inputs"

@@ -71,7 +71,7 @@ def transformed_elsewhere(fitted: Preprocessor, frame: pd.DataFrame) -> Arrays:
         paths = os.pathsep.join(path for path in sys.path if path)
         name = kind.__module__ if kind.__module__ != "__main__" else "preprocessor"
         try:
-            done = subprocess.run(  # noqa: S603 (our own script, in our own interpreter)
+            done = subprocess.run(
                 [sys.executable, "-c", _SCRIPT, place, name, kind.__name__],
                 env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": paths},
                 capture_output=True, text=True, timeout=_SECONDS, check=False,
