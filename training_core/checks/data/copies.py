@@ -9,7 +9,8 @@ import numpy as np
 from training_core.checks.data.arrays import Numbers, flat
 from training_core.examples import Examples
 
-_ROWS = 4_000  # of each part
+_ROWS, _CELLS = 4_000, 4_000_000  # of each part
+_COLUMNS = 400  # that are judged
 _LONG = 16  # columns in which rows differ
 _OFTEN = 0.5  # a column in which more rows than these have one value says little
 _ALONE = 0.25  # share of the rows that occur once: a small pool would leave few
@@ -26,6 +27,8 @@ def copied(train: Examples, held_back: Examples) -> str:
     would be so of a small pool of fixed rows too, from which some come again and again.
     """
     table, lengths = _joined(train, held_back)
+    if not table.shape[1]:
+        return ""
     rows = [row[:length].tobytes() for row, length in zip(table, lengths, strict=True)]
     times = Counter(rows)
     first = {row: place for place, row in reversed(list(enumerate(rows)))}
@@ -34,7 +37,8 @@ def copied(train: Examples, held_back: Examples) -> str:
         return ""
     if sum(count == 1 for count in times.values()) < _ALONE * len(rows):
         return ""
-    different = table[once]
+    judged = np.linspace(0, table.shape[1] - 1, min(_COLUMNS, table.shape[1])).astype(int)
+    different = table[np.ix_(once, judged)]
     commonest = np.array([np.unique(c, return_counts=True)[1].max() for c in different.T])
     if (commonest <= _OFTEN * len(different)).sum() < _LONG:
         return ""
@@ -61,9 +65,11 @@ def _pairs(values: list[bytes]) -> float:
 
 def _joined(train: Examples, held_back: Examples) -> tuple[Numbers, np.ndarray]:
     """Return all inputs as one table [N, columns], and each row's columns before its padding."""
-    tables, padding = [], np.zeros(0)
+    tables = []
+    width = sum(array[0].numel() for array in train.arrays.values())
+    rows = min(_ROWS, max(256, _CELLS // max(1, width)))
     for name, array in train.arrays.items():
-        one, other = flat(array[:_ROWS]), flat(held_back.arrays[name][:_ROWS])
+        one, other = flat(array[:rows]), flat(held_back.arrays[name][:rows])
         width = min(one.shape[1], other.shape[1])
         tables.append(np.concatenate([one[:, :width], other[:, :width]]))
     table = np.ascontiguousarray(np.concatenate(tables, axis=1) + 0.0)

@@ -18,7 +18,7 @@ from training_core.task import PADDING, Arrays
 
 LIMIT = 0.1  # share of a drawn label's variance: the means of labels of ten rows each
 SOME = 0.02
-_ROWS = 20_000
+_ROWS, _CELLS = 20_000, 4_000_000  # looked at; of wide arrays fewer rows
 _COLUMNS = 512  # of an array that are looked at: the first that change with the labels
 _LABELS = 64
 _LUCK = 14.0  # times 1 / rows: a squared correlation goes beyond it in one of 5,000 columns
@@ -49,7 +49,8 @@ def own_labels(subject: Subject) -> OwnLabels | None:
     Prokhorenkova et al. 2018, arXiv:1706.09516): little where groups are large, and nearly all
     where a group is one or two rows.
     """
-    frame = subject.train.head(_ROWS)
+    width = sum(array[0].numel() for array in subject.examples.arrays.values())
+    frame = subject.train.head(min(_ROWS, max(256, _CELLS // max(1, width))))
     base = subject.preprocessor.transform(copy_of(frame))
     first = _told(subject, _shuffled(subject, frame, seed=0), base=base)
     if not any(told.any() for told in first.values()):

@@ -16,7 +16,7 @@ _DISTINCT = 6  # values of a piece: a level line is like any other
 _ANCHORS = 8  # pieces of a held-back row that are looked for
 _HALF = 0.5  # of a window's pieces that one window of train has, all shifted alike
 _HELD_BACK = 500
-_PIECES = 4_000_000
+_CELLS = 2_000_000  # of train that are looked at
 _VALUES = 256  # different pieces at least
 _LEVELS = 64  # different numbers: fewer are ones and zeros, or grey levels
 _EVERYBODY = 0.05  # share of train rows that one row overlaps with where all are one pattern
@@ -69,7 +69,7 @@ def overlapping(train: Examples, held_back: Examples) -> Overlaps | None:
 def _overlapping(name: str, train: Tensor, held_back: Tensor) -> Overlaps | None:
     if min(train.shape[1], held_back.shape[1]) < 2 * _PIECE:
         return None
-    train = train[: max(256, _PIECES // train.shape[1])]
+    train = train[: max(256, _CELLS // max(1, train[0].numel()))]
     held_back = held_back[:_HELD_BACK]
     known, informative = _pieces(train)
     if len(np.unique(known[:, ::_PIECE])) < _VALUES:

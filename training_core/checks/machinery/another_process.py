@@ -20,7 +20,6 @@ _IMPORT, _TRANSFORM = 3, 4  # exit codes
 
 _SCRIPT = f"""
 import importlib.util, json, sys, traceback
-import numpy, pandas
 folder, name, class_name = sys.argv[1:]
 try:
     spec = importlib.util.spec_from_file_location(name, folder + "/preprocessor.py")
@@ -31,6 +30,7 @@ try:
 except BaseException:
     traceback.print_exc()
     sys.exit({_IMPORT})
+import numpy, pandas
 try:
     with open(folder + "/preprocessor.json") as file:
         fitted = kind.from_state_dict(json.load(file))
