@@ -19,6 +19,7 @@ from training_core.task import PADDING, Arrays
 LIMIT = 0.1  # share of a drawn label's variance: the means of labels of ten rows each
 SOME = 0.02
 _ROWS, _CELLS = 20_000, 4_000_000  # looked at; of wide arrays fewer rows
+_FEW = 200  # rows in which a column has to change with the labels before all are transformed
 _COLUMNS = 512  # of an array that are looked at: the first that change with the labels
 _LABELS = 64
 _LUCK = 14.0  # times 1 / rows: a squared correlation goes beyond it in one of 5,000 columns
@@ -51,10 +52,13 @@ def own_labels(subject: Subject) -> OwnLabels | None:
     """
     width = sum(array[0].numel() for array in subject.examples.arrays.values())
     frame = subject.train.head(min(_ROWS, max(256, _CELLS // max(1, width))))
-    base = subject.preprocessor.transform(copy_of(frame))
-    first = _told(subject, _shuffled(subject, frame, seed=0), base=base)
-    if not any(told.any() for told in first.values()):
+    base = {name: a[: len(frame)].numpy() for name, a in subject.examples.arrays.items()}
+    shuffled = _shuffled(subject, frame, seed=0)
+    few = {name: array[:_FEW] for name, array in base.items()}
+    told_few = _told(subject, shuffled, base=few, rows=shuffled.head(_FEW))
+    if not any(told.any() for told in told_few.values()):  # labels change no column
         return None
+    first = _told(subject, shuffled, base=base)
     second = _told(subject, _shuffled(subject, frame, seed=1), base=base)
     both = {n: np.minimum(t, second[n]) for n, t in first.items() if len(second[n]) == len(t)}
     name = max(both, key=lambda each: float(both[each].max(initial=0.0)))
@@ -63,7 +67,6 @@ def own_labels(subject: Subject) -> OwnLabels | None:
     inputs = sum(array[0].size for array in base.values()) + len(frame.columns)
     if share < max(SOME, (2 * math.log(inputs) + _LUCK) / len(frame)):
         return None
-    shuffled = _shuffled(subject, frame, seed=0)
     half = len(frame) // 2
     kept, rest = shuffled[:half], shuffled[half:].reset_index(drop=True)
     of_half, of_rest = (_told(subject, kept, rows=rows).get(name) for rows in (kept, rest))
