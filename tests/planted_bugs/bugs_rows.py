@@ -97,6 +97,53 @@ class ProxyOfTheLabel(healthy_noisy_labels.Survey):
         return Layers(6, 32, 32, 1, dropout=0.2)
 
 
+@ROWS.preprocessor(
+    healthy_regression.HEALTHY,
+    "A number is cut into 400 pieces, and each is encoded as the mean label of its train rows.",
+    found_by=("label_is_no_input",),
+    seen="Micci-Barreca 2001 smooths it; Prokhorenkova et al. 2018, CatBoost: target leakage",
+)
+class EncodedByTheirOwnLabels(TabularPreprocessor):
+    rents: dict[str, float]
+
+    def piece(self, frame: pd.DataFrame) -> list[str]:
+        return [str(int(value * 70)) for value in super().transform(frame)["numbers"][:, 0]]
+
+    def fit(self, train: pd.DataFrame) -> TabularPreprocessor:
+        super().fit(train)
+        means = train["rent"].groupby(self.piece(train)).mean()
+        self.rents = {str(piece): float(mean) for piece, mean in means.items()}
+        return self
+
+    def transform(self, frame: pd.DataFrame) -> Arrays:
+        arrays = super().transform(frame)
+        arrays["numbers"][:, 0] = [self.rents.get(piece, 0.4) for piece in self.piece(frame)]
+        return arrays
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "rents": self.rents}
+
+    @classmethod
+    def from_state_dict(cls, state: dict[str, Any]) -> EncodedByTheirOwnLabels:
+        plain = TabularPreprocessor.from_state_dict(state)
+        fitted = cls.__new__(cls)
+        vars(fitted).update(vars(plain), rents=state["rents"])
+        return fitted
+
+
+@ROWS.preprocessor(
+    healthy_bag_of_words.HEALTHY,
+    "Words are hashed with Python's hash(), which is another one in each process.",
+    found_by=("package_equals_model",),
+    seen="Python's documentation of PYTHONHASHSEED",
+)
+class HashedByThisProcess(TokenPreprocessor):
+    def transform(self, frame: pd.DataFrame) -> Arrays:
+        size = len(self.vocabulary)
+        hashed = [[self.vocabulary[hash(w) % size] for w in words] for words in frame[self.column]]
+        return super().transform(pd.DataFrame({self.column: hashed}))
+
+
 # ---- which row is which -----------------------------------------------------------------------
 
 

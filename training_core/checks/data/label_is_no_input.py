@@ -12,6 +12,7 @@ from training_core.augmentation import augmentation_of
 from training_core.checks.contract import Check, Finding, NotApplicable
 from training_core.checks.data.arrays import Numbers, column_name, first_difference, flat, is_index
 from training_core.checks.data.frames import copy_of, label_columns, sample_of
+from training_core.checks.data.own_labels import LIMIT, SOME, own_labels
 from training_core.checks.data.telling import (
     TOO_GOOD,
     monotone_in,
@@ -56,6 +57,9 @@ class LabelIsNoInput(Check):
         equal = _equal_column(subject, examples)
         if equal:
             return self.failed(f"{equal} is the target under another name", advice=_TAKE_OUT)
+        own = self._own(subject)
+        if own is not None:
+            return own
         how_well, column = _best_column(subject, examples)
         if how_well > TOO_GOOD:
             return self.warned(
@@ -84,10 +88,28 @@ class LabelIsNoInput(Check):
         reached = _reached_by(subject, label_columns(subject.task))
         if reached:
             return self.failed(f"{reached} changes with the label", advice=_TAKE_OUT)
-        return self.passed("without the label the tensors are the same")
+        return self._own(subject) or self.passed("without the label the tensors are the same")
+
+    def _own(self, subject: Subject) -> Finding | None:
+        """What fit takes from labels may come back as a row's own one."""
+        found = own_labels(subject)
+        if found is None:
+            return None
+        said = (
+            f"fitted on labels drawn at random, {found.column} explains {found.share:.0%} of the "
+            f"very labels of the rows it was fitted on, and {found.elsewhere:.0%} of those left "
+            "out: a train row's features hold its own label, which a held-back row's do not"
+        )
+        if found.lasting > LIMIT:
+            return self.failed(said, measured=found.share, limit=LIMIT, advice=_OUT_OF_FOLD)
+        return self.warned(said, measured=found.share, limit=SOME, advice=_OUT_OF_FOLD)
 
 
 _TAKE_OUT = "take the label out of the inputs"
+_OUT_OF_FOLD = (
+    "encode train rows by the labels of other rows (out of fold), smooth small groups towards the "
+    "mean, or let the network learn an embedding"
+)
 
 
 def _reached_by(subject: Subject, labels: list[str]) -> str:

@@ -11,6 +11,10 @@ import torch
 
 from training_core.checks.contract import Check, Finding
 from training_core.checks.data.arrays import flat
+from training_core.checks.data.copies import copied
+from training_core.checks.data.entities import entity_on_both_sides
+from training_core.checks.data.times import between_in_time
+from training_core.checks.data.windows import overlapping
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
 
@@ -20,6 +24,7 @@ _ERRORS = 5.0  # standard errors above the share of twins within train
 _DISTINCT = 0.95  # share of different values among rows without a twin: nobody draws one twice
 _JUDGED = 2_000  # rows in which values are counted
 _TRIPLES = 20.0  # expected, before their absence says anything
+_OVERLAPS = 0.3  # share of held-back windows; a split by time has some at its border
 
 
 class NoSharedRows(Check):
@@ -27,11 +32,13 @@ class NoSharedRows(Check):
 
     Rows of few different values have natural twins. What is no such twin: more than there are
     within train; a row whose continuous columns are all equal to another's; pairs without the
-    triples that chance would have made as well.
+    triples that chance would have made as well; long rows that agree in all where they agree in
+    half. And what is not bit for bit there, but as good as: windows that overlap with train's, rows
+    of a customer that train knows, rows between two of train in time.
     """
 
     name = "no_shared_rows"
-    looks_at = "held-back examples do not occur in train, bit for bit"
+    looks_at = "held-back examples do not occur in train, nor rows that are as good as they"
 
     def look(self, subject: Subject) -> Finding:
         train, held_back = _digests(subject.examples), _digests(subject.held_back)
@@ -44,7 +51,8 @@ class NoSharedRows(Check):
             f"train's own {natural:.1%} have a twin"
         )
         if not count:
-            return self.passed("no held-back example occurs in train", measured=0.0, limit=_LIMIT)
+            said = "no held-back example occurs in train"
+            return self._akin(subject) or self.passed(said, measured=0.0, limit=_LIMIT)
         # Twins come in pairs, hence the 2; and both shares are of samples.
         rows = 1 / len(held_back) + 1 / len(train)
         pooled = (count + natural * len(train)) / (len(held_back) + len(train))
@@ -61,7 +69,40 @@ class NoSharedRows(Check):
                 f"{said}: {reason}", measured=share, limit=_LIMIT,
                 advice="remove duplicates before dividing the rows",
             )  # fmt: skip
-        return self.passed(said, measured=share, limit=_LIMIT)
+        return self._akin(subject) or self.passed(said, measured=share, limit=_LIMIT)
+
+    def _akin(self, subject: Subject) -> Finding | None:
+        """Rows that are not equal to train's, and as good as known."""
+        window = overlapping(subject.examples, subject.held_back)
+        if window is not None and window.count >= _LEAST and window.share > _LIMIT:
+            row, other = window.rows
+            said = (
+                f"{window.share:.0%} of the held-back windows in {window.array!r} overlap with one "
+                f"of train by half or more, bit for bit: held-back row {row} is train row {other}, "
+                f"{abs(window.lag)} positions {'later' if window.lag > 0 else 'earlier'}"
+            )
+            advice = "divide by recording, or by time with a gap as long as a window"
+            say = self.failed if window.share > _OVERLAPS else self.warned
+            return say(said, measured=window.share, limit=_OVERLAPS, advice=advice)
+        entity = entity_on_both_sides(subject)
+        if entity is not None:
+            return self.warned(
+                f"{entity.shared:.0%} of the held-back rows have a {entity.column!r} that has rows "
+                f"in train too; for {entity.nearest:.0%} of them the nearest train row is one of "
+                f"those, and labels are {entity.labels:.2f} times as far apart as any two rows'",
+                measured=entity.nearest,
+                advice=f"divide by group: split.by group, group [{entity.column}]",
+            )
+        between = between_in_time(subject)
+        if between is not None:
+            return self.warned(
+                f"{between.between:.0%} of the held-back rows lie between train rows in "
+                f"{between.column!r}, and the rows just before and after them tell "
+                f"{between.explained:.0%} of their target",
+                measured=between.explained,
+                advice="divide by time: the model will serve rows that come after all of train's",
+            )
+        return None
 
 
 def _digests(examples: Examples) -> list[bytes]:
@@ -110,4 +151,4 @@ def _unnatural(subject: Subject, train: list[bytes], held_back: list[bytes]) -> 
     expected = once * (2 * twice / once) ** 2 / 6 if once else float(twice)
     if expected > _TRIPLES and more < expected / 4:
         return f"{twice} examples occur twice, and {more} more often: copies, not chance"
-    return ""
+    return copied(subject.examples, subject.held_back)

@@ -16,6 +16,12 @@ from torch import nn
 
 from training_core import package
 from training_core.checks.contract import Check, Finding
+from training_core.checks.machinery.another_process import (
+    NoProcess,
+    Raised,
+    rows_apart,
+    transformed_elsewhere,
+)
 from training_core.checks.machinery.small_runs import trained_copy
 from training_core.checks.subject import Subject
 from training_core.determinism import seed_everything
@@ -40,11 +46,15 @@ class PackageEqualsModel(Check):
 
     def look(self, subject: Subject) -> Finding:
         model = trained_copy(subject).eval()
-        return (
-            self._restless(subject, model)
-            or self._preprocessor(subject)
-            or self._packaged(subject, model)
-        )
+        broken = self._restless(subject, model) or self._preprocessor(subject)
+        if broken:
+            return broken
+        note = ""
+        try:
+            broken = self._elsewhere(subject)
+        except NoProcess as reason:
+            note = f"; not compared in another process: {reason}"
+        return broken or self._packaged(subject, model, note=note)
 
     # ---- before anything is exported -----------------------------------------------------------
 
@@ -82,9 +92,30 @@ class PackageEqualsModel(Check):
             advice="keep all that fit learns in state_dict; JSON turns the keys of dicts into text",
         )
 
+    def _elsewhere(self, subject: Subject) -> Finding | None:
+        """Transform rows in another process, as a server would."""
+        frame = subject.train.head(_ROWS)
+        try:
+            found = transformed_elsewhere(subject.preprocessor, frame)
+        except Raised as error:
+            return self.failed(
+                f"{type(subject.preprocessor).__name__}, loaded from its state in another process, "
+                f"transforms no rows: {error}",
+                advice="keep all that fit learns in state_dict, and none of it in a module",
+            )
+        wrong = rows_apart(subject.preprocessor.transform(frame.copy()), found)
+        if not wrong:
+            return None
+        return self.failed(
+            f"{type(subject.preprocessor).__name__}, loaded from its state in another process, "
+            f"makes other tensors of the same rows: {wrong}",
+            advice="Python's hash() of texts and the order of sets are others in each process: "
+            "take zlib.crc32 or hashlib, and sort sets",
+        )
+
     # ---- the package ---------------------------------------------------------------------------
 
-    def _packaged(self, subject: Subject, model: nn.Module) -> Finding:
+    def _packaged(self, subject: Subject, model: nn.Module, *, note: str) -> Finding:
         with tempfile.TemporaryDirectory() as place:
             try:
                 loaded = self._write(subject, model, Path(place))
@@ -98,7 +129,7 @@ class PackageEqualsModel(Check):
                     f"the network cannot be packaged: {type(error).__name__}: {error}",
                     advice="define the preprocessor's class in a module of its own",
                 )
-            return self._compare(subject, model.eval(), loaded)
+            return self._compare(subject, model.eval(), loaded, note=note)
 
     def _write(self, subject: Subject, model: nn.Module, folder: Path) -> package.Package:
         package.write_package(
@@ -111,7 +142,9 @@ class PackageEqualsModel(Check):
         )
         return package.Package(folder, type(subject.preprocessor))
 
-    def _compare(self, subject: Subject, model: nn.Module, loaded: package.Package) -> Finding:
+    def _compare(
+        self, subject: Subject, model: nn.Module, loaded: package.Package, *, note: str
+    ) -> Finding:
         most = 0.0
         for each in _ways(subject):
             examples = subject.held_back if each.validation else subject.examples
@@ -136,7 +169,7 @@ class PackageEqualsModel(Check):
                 return self._differs(loaded, each, tensors, apart)
         return self.passed(
             f"raw rows are predicted as their tensors are, whatever their order, index, number "
-            f"and label: within {most:.1e} of the predictions' size",
+            f"and label: within {most:.1e} of the predictions' size{note}",
             measured=most,
             limit=_TOLERANCE,
         )
