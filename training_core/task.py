@@ -60,8 +60,12 @@ Arrays = dict[str, npt.NDArray[Any]]
 class Preprocessor(Protocol):
     """Turns raw rows into arrays; fitted on the train split only; its state is plain data.
 
-    The module that defines it must import nothing of the project: a copy of that file travels
-    inside the packaged model.
+    It has a module of its own, beside `task.py` and not in it: a copy of that one file travels
+    inside the packaged model, and is run without this project. It may import the standard library,
+    numpy, pandas and torch; nothing of the project, nothing of training_core.
+
+    A list column arrives in `transform` as Parquet gives it: each cell a numpy array of its own
+    length, of nested lists an object array of arrays, which may not be written to; a null is None.
     """
 
     @property

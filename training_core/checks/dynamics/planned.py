@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from training_core.checks.dynamics.rates import affordable_steps
 from training_core.checks.machinery.small_runs import short, state_of, trainer
 from training_core.checks.subject import Subject
 from training_core.errors import TrainingFailed
@@ -36,7 +35,7 @@ def trained_as_planned(subject: Subject) -> nn.Module | None:
 
 def _train(subject: Subject) -> nn.Module | None:
     steps, seconds = subject.steps, min(_SECONDS, _SHARE * subject.seconds_left)
-    if seconds <= 0 or affordable_steps(subject, most=steps, least=0, seconds=seconds) < steps:
+    if steps * subject.seconds_a_step > seconds:
         return None
     rows, size = len(subject.examples), subject.training.batch_size
     # a single row in the last batch of an epoch is the sample's fault, and stops a BatchNorm

@@ -175,7 +175,8 @@ def _far_ahead(network: Network, simple: Floats, prior: float, *, squared: bool)
 def _briefly_trained(subject: Subject) -> nn.Module:
     """Train for some epochs, as far as that is short."""
     epochs = _EPOCHS * len(subject.examples) // subject.batch_size
-    steps = max(subject.settings.input_steps, min(epochs, _MOST_STEPS))
-    if steps <= subject.settings.input_steps:
+    steps = max(subject.short_steps, min(epochs, _MOST_STEPS))
+    cut = subject.short_steps < subject.settings.input_steps  # there is no time for more
+    if cut or steps == subject.short_steps:
         return subject.trained.model
     return subject.train_briefly(subject.examples, steps=steps).model
