@@ -153,8 +153,8 @@ class InputsHelp(Check):
         if worse and known > _BY_HEART and simple.lower > _EXPLAINED and rows >= _TRAIN_ROWS:
             return self.failed(
                 f"{words}; at no step of the training do they gain, while rows it is trained on "
-                f"lose {known:.0%} less: what is learned holds for them only, though a simple model "
-                f"gains {simple.share:.1%} on held-back rows",
+                f"lose {known:.0%} less: what is learned holds for them only, though a "
+                f"simple model gains {simple.share:.1%} on held-back rows",
                 advice="look for inputs that are made from labels of the rows that are trained on, "
                 "and for inputs that are made in another way for held-back rows",
                 **said,
