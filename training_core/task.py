@@ -60,12 +60,9 @@ Arrays = dict[str, npt.NDArray[Any]]
 class Preprocessor(Protocol):
     """Turns raw rows into arrays; fitted on the train split only; its state is plain data.
 
-    It has a module of its own, beside `task.py` and not in it: a copy of that one file travels
-    inside the packaged model, and is run without this project. It may import the standard library,
-    numpy, pandas and torch; nothing of the project, nothing of training_core.
-
-    A list column arrives in `transform` as Parquet gives it: each cell a numpy array of its own
-    length, of nested lists an object array of arrays, which may not be written to; a null is None.
+    It has a module of its own, not `task.py`: a copy of that one file travels inside the packaged
+    model. It may import the standard library, numpy, pandas and torch; nothing of the project.
+    A list's cell arrives as a numpy array (nested: of arrays) that is not to be written to.
     """
 
     @property
