@@ -50,7 +50,7 @@ def test_checks_that_train_have_half_of_the_time_however_long_the_others_took() 
     ]
 
 
-def test_what_costs_little_comes_first_and_the_longest_last() -> None:
+def test_what_costs_little_comes_first_and_what_is_easiest_spared_last() -> None:
     costs = [check.costs for check in CHECKS]
     assert costs == sorted(costs)
     assert CHECKS[-1].name == "simple_model_ahead"

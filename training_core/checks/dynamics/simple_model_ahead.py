@@ -29,7 +29,7 @@ _EPOCHS, _MOST_STEPS = 10, 600
 _BEYOND_NOISE, _BEYOND_DOUBT = 3.0, 4.0  # standard errors of the paired difference
 _RELEVANT = 0.1  # of the network's loss
 _NOTABLE = 0.05  # of what predicting the average loses
-_TWICE = 2.0  # times as much learned
+_TWICE, _CLEARLY = 2.0, 1.25  # times as much learned
 
 
 class SimpleModelAhead(Check):
@@ -88,9 +88,11 @@ class SimpleModelAhead(Check):
         linear = min(
             (name for name in losses if is_linear(name)), key=lambda n: float(losses[n].mean())
         )
-        if planned and _far_ahead(
-            network, losses[linear], prior, squared=subject.task.kind == "regression"
-        ):
+        squared = subject.task.kind == "regression"
+        sure = planned and _ahead_beyond_doubt(network, losses[linear], squared=squared)
+        learned = 1 - float(losses[linear].mean()) / prior if sure else 0.0
+        on_held_back = 1 - own / prior if sure else 0.0
+        if learned > max(_NOTABLE, _TWICE * max(on_held_back, network.learned)):
             return self.failed(
                 f"{words}; {linear} loses {losses[linear].mean():.4g}: that is more "
                 "than twice of what the network learns, even of the rows that it is trained on",
@@ -100,7 +102,8 @@ class SimpleModelAhead(Check):
                 **said,
             )
         relevant = max(_RELEVANT * own, _NOTABLE * prior)
-        if ahead > max(_BEYOND_NOISE * error, relevant):
+        clearly = learned > max(_NOTABLE, _CLEARLY * on_held_back)
+        if clearly or ahead > max(_BEYOND_NOISE * error, relevant):
             return self.warned(
                 words,
                 advice="see whether the network drops inputs or spoils their scale, learns too "
@@ -159,17 +162,13 @@ def _ahead(one: Floats, other: Floats) -> tuple[float, float]:
     return float(gain.mean()), float(gain.std(ddof=1)) / math.sqrt(len(gain))
 
 
-def _far_ahead(network: Network, simple: Floats, prior: float, *, squared: bool) -> bool:
-    """Say whether a linear model learns more than twice as much, beyond doubt.
-
-    Of squared errors a few rows may decide: absolute ones have to say the same.
-    """
-    share, own = (1 - float(loss.mean()) / prior for loss in (simple, network.held_back))
+def _ahead_beyond_doubt(network: Network, simple: Floats, *, squared: bool) -> bool:
+    """Say whether a linear model loses less; of squared errors a few rows may decide, so absolute
+    ones have to say the same."""
     pairs = [(network.held_back, simple)]
     if squared:
         pairs.append((np.sqrt(network.held_back), np.sqrt(simple)))
-    sure = all(gain > _BEYOND_DOUBT * error for gain, error in (_ahead(*pair) for pair in pairs))
-    return sure and share > max(_NOTABLE, _TWICE * max(own, network.learned))
+    return all(gain > _BEYOND_DOUBT * error for gain, error in (_ahead(*pair) for pair in pairs))
 
 
 def _briefly_trained(subject: Subject) -> nn.Module:
