@@ -86,6 +86,8 @@ def result(checked: Checked, *, as_json: bool) -> None:
         DATA.print(Text(f"took:    {planned}"), soft_wrap=True)
     if checked.page:
         DATA.print(Text(f"page:    {checked.page}"), soft_wrap=True)
+    if left_out := check_words.not_made(checked.figures):
+        DATA.print(Text(f"but:     {left_out}"), soft_wrap=True)
 
 
 def _sample(checked: Checked) -> str:

@@ -119,7 +119,10 @@ class CheckSettings(Settings):
 
     rows: int = Field(20_000, ge=256, description="Rows of each split that checks may use.")
     seconds: float = Field(
-        90.0, gt=0, description="Checks that train are skipped, and say so, after as long."
+        90.0,
+        gt=0,
+        description="Checks that train are skipped, and say so, after as long; half of "
+        "it is theirs.",
     )
     levels: dict[str, Literal["fail", "warn", "off"]] = Field(
         default_factory=dict,

@@ -60,8 +60,9 @@ Arrays = dict[str, npt.NDArray[Any]]
 class Preprocessor(Protocol):
     """Turns raw rows into arrays; fitted on the train split only; its state is plain data.
 
-    The module that defines it must import nothing of the project: a copy of that file travels
-    inside the packaged model.
+    It has a module of its own, not `task.py`: a copy of that one file travels inside the packaged
+    model. It may import the standard library, numpy, pandas and torch; nothing of the project.
+    A list's cell arrives as a numpy array (nested: of arrays) that is not to be written to.
     """
 
     @property

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from training_core.task import Task
 
 FILE_NAME = "evertrain.yaml"
+_imported_from: set[Path] = set()  # folders of projects whose modules are in this process
 
 
 class _Yaml(yaml.SafeLoader):
@@ -73,7 +74,7 @@ class Project:
         module_name, _, class_name = reference.path.partition(":")
         if sys.path[0] != str(self.folder):
             sys.path.insert(0, str(self.folder))
-        _forget_other_project(module_name.partition(".")[0], self.folder)
+        _forget_other_projects(self.folder)
         where = f"{self.folder / FILE_NAME}: task.path {reference.path!r}"
         try:
             module = importlib.import_module(module_name)
@@ -105,15 +106,26 @@ class Project:
             ) from error
 
 
-def _forget_other_project(name: str, folder: Path) -> None:
-    """Two projects may both call their module `task`: let go of another folder's."""
-    module = sys.modules.get(name)
-    file = getattr(module, "__file__", None)
-    if file is not None and folder not in Path(file).resolve().parents:
-        if (folder / f"{name}.py").exists() or (folder / name).is_dir():
-            for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
-                del sys.modules[loaded]
-        importlib.invalidate_caches()
+def _forget_other_projects(folder: Path) -> None:
+    """Let go of what was imported from other projects: theirs may have the names of ours.
+
+    Not only the tasks' modules: two projects may each have a `features`, which both import.
+    """
+    for other in _imported_from - {folder}:
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if file is not None and _imported_by_name(name, Path(file), other):
+                del sys.modules[name]
+        sys.path[:] = [entry for entry in sys.path if entry != str(other)]
+    _imported_from.clear()
+    _imported_from.add(folder)
+    importlib.invalidate_caches()
+
+
+def _imported_by_name(name: str, file: Path, folder: Path) -> bool:
+    """Say whether a module was found by its name in a folder, and not by way of a package of it."""
+    path = folder / Path(*name.split("."))
+    return file in (path.with_suffix(".py"), path / "__init__.py")
 
 
 def open_project(

@@ -25,6 +25,33 @@ def test_a_sound_project_opens_with_its_overrides(fresh_project: Path) -> None:
     assert type(project.task()).__name__ == "SmallTask"
 
 
+def test_two_projects_in_one_process_keep_their_own_helpers_of_one_name(
+    fresh_project: Path, tmp_path: Path
+) -> None:
+    task = """
+from helpers.names import LABEL
+
+from features import WIDTH
+from training_core.task import BinaryTask
+
+
+class Both(BinaryTask):
+    label = f"{LABEL}{WIDTH}"
+    preprocessor = build_model = None  # nothing is trained
+"""
+    seen = []
+    for project in ("first", "second", "first"):
+        folder = tmp_path / project
+        (folder / "helpers").mkdir(parents=True, exist_ok=True)
+        settings = (fresh_project / "evertrain.yaml").read_text().replace("SmallTask", "Both")
+        (folder / "evertrain.yaml").write_text(settings)
+        (folder / "task.py").write_text(task)
+        (folder / "features.py").write_text(f"WIDTH = {len(project)}")
+        (folder / "helpers" / "names.py").write_text(f"LABEL = {project!r}")
+        seen.append(open_project(folder, data="rows").task().label)
+    assert seen == ["first5", "second6", "first5"]
+
+
 def test_off_is_a_word_and_not_a_falsehood(fresh_project: Path) -> None:
     file = fresh_project / "evertrain.yaml"
     levels = "quarantine_budget: 0.01\n  levels: {leak: off}"

@@ -108,6 +108,21 @@ def weights_of_zero(model: nn.Module) -> None:
         nn.init.zeros_(parameter)
 
 
+class _Averaged(nn.Linear):
+    def forward(self, numbers: Tensor) -> Tensor:
+        return super().forward(numbers.mean(1, keepdim=True).expand_as(numbers))
+
+
+@WEIGHTS.built(
+    healthy_multilabel.HEALTHY,
+    "A mean over the wrong axis before the first layer: of eight numbers their average is left.",
+    found_by=("simple_model_ahead",),
+    seen="Humbatova et al. 2020, wrong tensor shape: an axis too few, and broadcast back",
+)
+def numbers_averaged_before_the_first_layer(model: nn.Module) -> None:
+    model.layers[0].__class__ = _Averaged
+
+
 class _Squashed(healthy_residual.Block):
     def forward(self, hidden: Tensor) -> Tensor:
         return self.narrow(self.wide(hidden).sigmoid()).sigmoid()

@@ -66,7 +66,7 @@ def make(check: Check, subject: Subject) -> Finding:
         return _skipped(check, "switched off in checks.levels")
     if check.costs == "training" and subject.seconds_left < 0:
         seconds = subject.settings.seconds
-        return _skipped(check, f"the {seconds:g} seconds of checks.seconds are used up")
+        return _skipped(check, f"the {seconds:g} seconds of checks.seconds are used up: raise it")
     began = time.monotonic()
     with _no_trace():
         try:
@@ -77,7 +77,10 @@ def make(check: Check, subject: Subject) -> Finding:
             finding = _broken(check, error)
     if finding.verdict == "fail" and level == "warn":
         finding = dataclasses.replace(finding, verdict="warn")
-    return dataclasses.replace(finding, seconds=round(time.monotonic() - began, 3))
+    seconds = time.monotonic() - began
+    if check.costs == "training":
+        subject.training_seconds += seconds
+    return dataclasses.replace(finding, seconds=round(seconds, 3))
 
 
 def refuse_unknown(checks: Sequence[Check], named: Sequence[str]) -> None:

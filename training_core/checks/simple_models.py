@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 ROWS = 4000  # fitted on, and scored: enough to see a hundredth of the prior's loss
 _LABELS = 6  # of a multi-label task that are looked at
+_TREES = "gradient boosting"
 _CLASSES_OF_TREES = 10  # of more classes trees take too long
 
 
@@ -95,6 +96,11 @@ def simple_losses(kind: Kind, train: Examples, test: Examples) -> tuple[dict[str
             losses.setdefault(name, []).append(loss)
     summed = {name: np.sum(parts, axis=0) for name, parts in losses.items()}
     return summed, np.sum(priors, axis=0) if priors else np.zeros(0)
+
+
+def is_linear(name: str) -> bool:
+    """Say whether a model of `simple_losses` is linear in what it gets."""
+    return name != _TREES
 
 
 def prediction_losses(kind: Kind, predictions: Floats, train: Examples, test: Examples) -> Floats:
@@ -170,14 +176,14 @@ def _models(kind: Kind, known: npt.NDArray[Any]) -> dict[str, Any]:
         ridge = RidgeCV(alphas=np.logspace(0, 4, 5))
         return {
             "ridge regression": ridge,
-            "gradient boosting": HistGradientBoostingRegressor(**small),
+            _TREES: HistGradientBoostingRegressor(**small),
         }
     models: dict[str, Any] = {
         f"logistic regression, C {c:g}": LogisticRegression(C=c, max_iter=60, tol=1e-2)
         for c in (0.001, 0.05)
     }
     if len(np.unique(known)) <= _CLASSES_OF_TREES:
-        models["gradient boosting"] = HistGradientBoostingClassifier(**small)
+        models[_TREES] = HistGradientBoostingClassifier(**small)
     return models
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
+from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -23,6 +25,7 @@ from training_core.settings import CheckSettings, TrainingSettings
 from training_core.task import Preprocessor, Task
 
 CPU = torch.device("cpu")
+_SHARE, _FEWEST_STEPS = 0.1, 60  # of `checks.seconds`, and steps, of a short training
 
 
 class Subject:
@@ -47,6 +50,7 @@ class Subject:
         lost_labels: Values of the label that the task has no target for, frequent ones first.
         examples, held_back: The same as examples, made with a preprocessor fitted on `train`.
         steps: Optimiser steps that the whole training is planned to take.
+        training_seconds: What checks that train have taken so far; the runner counts it.
     """
 
     device = CPU
@@ -82,7 +86,7 @@ class Subject:
         self.lost_labels = list(lost_labels)
         for each in unlabelled:
             self.lost_labels += lost_of(task, each, rows=sum(map(len, parts)))
-        self._began = time.monotonic()
+        self._began, self.training_seconds = time.monotonic(), 0.0
 
     @cached_property
     def preprocessor(self) -> Preprocessor:
@@ -111,8 +115,12 @@ class Subject:
 
     @property
     def seconds_left(self) -> float:
-        """Of the time that checks which train may take; below 0: none."""
-        return self.settings.seconds - (time.monotonic() - self._began)
+        """Of the time that checks which train may take; below 0: none.
+
+        Half of `checks.seconds` is theirs, however long the others took.
+        """
+        whole = self.settings.seconds
+        return max(whole - (time.monotonic() - self._began), whole / 2 - self.training_seconds)
 
     def build(self, seed: int = 0) -> nn.Module:
         """Return a new, untrained model; the same one for the same seed."""
@@ -133,6 +141,32 @@ class Subject:
         return losses.sum() / units
 
     @cached_property
+    def seconds_a_step(self) -> float:
+        """Median of a few steps of a short training, after one to warm up; 0: it ended at once."""
+        times: list[float] = []
+        with torch.random.fork_rng(devices=()):
+            train_briefly(
+                self.task,
+                self.build(0),
+                self.examples,
+                steps=6,
+                batch_size=self.batch_size,
+                training=self.training,
+                after_step=lambda step, model: times.append(time.monotonic()),
+            )
+        return median([b - a for a, b in pairwise(times)] or [0.0])
+
+    @cached_property
+    def short_steps(self) -> int:
+        """Steps of a short training: `checks.input_steps`, or what a tenth of the time allows.
+
+        Several checks train, and one slow network must not leave the others without time. No fewer
+        than 60, in which a rate that fits the plan shows.
+        """
+        affordable = _SHARE * self.settings.seconds / max(self.seconds_a_step, 1e-9)
+        return min(self.settings.input_steps, max(_FEWEST_STEPS, int(affordable)))
+
+    @cached_property
     def trained(self) -> ShortTraining:
         """The network after a short training as planned, which several checks look into."""
         return self.train_briefly(self.examples)
@@ -146,12 +180,12 @@ class Subject:
         lr_factor: float = 1.0,
         weight_decay: Literal["none", "as planned"] = "none",
     ) -> ShortTraining:
-        """Train a new model for `steps` (0: `checks.input_steps`) at a constant learning rate."""
+        """Train a new model for `steps` (0: `short_steps`) at a constant learning rate."""
         return train_briefly(
             self.task,
             self.build(seed),
             examples,
-            steps=steps or self.settings.input_steps,
+            steps=steps or self.short_steps,
             batch_size=max(1, min(self.batch_size, len(examples))),
             training=self.training,
             seed=seed,

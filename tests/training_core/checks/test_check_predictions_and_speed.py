@@ -119,10 +119,30 @@ class _Rounded(nn.Module):
         return outputs
 
 
-def test_a_simple_model_that_is_clearly_ahead_is_warned_of() -> None:
+def test_a_network_that_learns_less_than_half_of_a_linear_model_as_planned_is_broken() -> None:
     finding = make(SimpleModelAhead(), subject(task=_Spoiled(), rows=binary_rows(1200)))
-    assert finding.verdict == "warn"
-    assert "regression" in finding.message or "boosting" in finding.message
+    assert finding.verdict == "fail", finding.message
+    assert "logistic regression" in finding.message
+    assert "planned steps" in finding.message
+
+
+def test_where_the_plan_takes_too_long_a_simple_model_ahead_is_a_warning() -> None:
+    long = subject(task=_Spoiled(), rows=binary_rows(1200), epochs=100_000)
+    finding = make(SimpleModelAhead(), long)
+    assert finding.verdict == "warn", finding.message
+    assert "short training" in finding.message
+
+
+class _Weighed(Binary):
+    """Positives count ten times, so that predictions are no shares by intention."""
+
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return super().loss(outputs, target) * (1 + 9 * target)
+
+
+def test_predictions_that_a_weighted_loss_bends_are_not_behind() -> None:
+    finding = make(SimpleModelAhead(), subject(task=_Weighed(), rows=binary_rows(1200)))
+    assert finding.verdict == "pass", finding.message
 
 
 @pytest.mark.parametrize("name", ["binary", "price", "tags", "images"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -91,20 +90,8 @@ def probe(subject: Subject, factor: float, *, steps: int) -> Probe:
 
 
 def affordable_steps(subject: Subject, *, most: int, least: int, seconds: float) -> int:
-    """Return how many steps can be taken in a time, measured on three after one to warm up."""
-    times: list[float] = []
-    train_briefly(
-        subject.task,
-        subject.build(0),
-        subject.examples,
-        steps=4,
-        batch_size=subject.batch_size,
-        training=subject.training,
-        after_step=lambda step, model: times.append(time.monotonic()),
-    )
-    if len(times) < 4:
-        return most
-    return int(min(most, max(least, seconds / (times[-1] - times[0]) * 3)))
+    """Return how many steps can be taken in a time."""
+    return int(min(most, max(least, seconds / max(subject.seconds_a_step, 1e-9))))
 
 
 @torch.no_grad()

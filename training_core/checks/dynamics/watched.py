@@ -51,7 +51,7 @@ def watched(subject: Subject) -> Watched:
 
 
 def _watch(subject: Subject) -> Watched:
-    steps = min(subject.settings.input_steps, _STEPS)
+    steps = min(subject.short_steps, _STEPS)
     instants = {round(steps * i / (_INSTANTS - 1)) for i in range(_INSTANTS)}
     model = subject.build(0)
     seen = Watched(model, subject.held_back.take(slice(0, _ROWS)))

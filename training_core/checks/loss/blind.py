@@ -87,7 +87,7 @@ def _trained_on_zeros(subject: Subject, test: Examples, curves: dict[str, Curve]
 
     None where it refuses them: lengths of 0, say. All zeros may also be all padding, and no number.
     """
-    steps = max(1, subject.settings.input_steps // 3)
+    steps = max(1, subject.short_steps // 3)
     try:
         trained = subject.train_briefly(without_information(subject.examples), steps=steps)
         losses = losses_of(subject, trained.model, without_information(test))

@@ -21,6 +21,8 @@ from training_core.examples import Examples
 
 _HELD_BACK = 4000  # rows scored
 _EXPLAINED = 0.02  # of the prior's loss: what inputs explain less of does not belong to them
+_BEYOND_DOUBT = 4.0  # standard errors
+_BY_HEART = 0.3  # of the prior's loss
 _TRAIN_ROWS, _TEST_ROWS = 200, 40  # below, a simple model that learns nothing says nothing
 
 
@@ -100,7 +102,7 @@ class InputsHelp(Check):
         gains = []
         for seed in (2, 3):
             dealt = with_inputs_of_other_rows(subject.examples, seed=seed)
-            mixed = subject.train_briefly(dealt, steps=max(1, subject.settings.input_steps // 2))
+            mixed = subject.train_briefly(dealt, steps=max(1, subject.short_steps // 2))
             if seed == 2:
                 said["curves"]["inputs of other rows"] = mixed.curve
             gain = Won.of(without, losses_of(subject, mixed.model, test), units)
@@ -145,7 +147,19 @@ class InputsHelp(Check):
         prior = abs(float(without.sum())) / units
         upper = max((w.mean + 2 * w.error) / prior for w in (won, best)) if prior else math.inf
         known = _gain_on_its_own_rows(subject, prior)
-        return self._judged_beside(simple, upper, known, len(subject.examples), words, said)
+        cut = subject.short_steps < subject.settings.input_steps
+        rows = len(subject.examples)
+        worse = max(w.mean + _BEYOND_DOUBT * w.error for w in (won, best)) < 0
+        if worse and known > _BY_HEART and simple.lower > _EXPLAINED and rows >= _TRAIN_ROWS:
+            return self.failed(
+                f"{words}; at no step of the training do they gain, while rows it is trained on "
+                f"lose {known:.0%} less: what is learned holds for them only, though a "
+                f"simple model gains {simple.share:.1%} on held-back rows",
+                advice="look for inputs that are made from labels of the rows that are trained on, "
+                "and for inputs that are made in another way for held-back rows",
+                **said,
+            )
+        return self._judged_beside(simple, upper, known, rows, words, said, cut=cut)
 
     def _judged_beside(
         self,
@@ -155,8 +169,12 @@ class InputsHelp(Check):
         rows: int,
         words: str,
         said: dict[str, Any],
+        *,
+        cut: bool,
     ) -> Finding:
         """What does a simple model learn from the same tensors?
+
+        A training that was `cut` for want of time says nothing against the network.
 
         A network that knows the rows it was trained on (`known`, a share of the prior's loss) does
         learn from inputs, however little of it holds elsewhere: it needs rows, or regularisation.
@@ -166,7 +184,7 @@ class InputsHelp(Check):
             f"(standard error {simple.error:.1%})"
         )
         enough = rows >= _TRAIN_ROWS and simple.rows >= _TEST_ROWS
-        behind = max(upper, known) < 0.5 * simple.share
+        behind = max(upper, known) < 0.5 * simple.share and not cut
         if enough and simple.lower > _EXPLAINED and behind:
             return self.failed(
                 f"{words}; {of_simple}: the inputs tell, but the network does not learn it",
@@ -174,7 +192,7 @@ class InputsHelp(Check):
                 "the labels, an augmentation that parts them, or a learning rate far off",
                 **said,
             )
-        if enough and simple.upper < _EXPLAINED and upper < 2 * _EXPLAINED:
+        if enough and not cut and simple.upper < _EXPLAINED and upper < 2 * _EXPLAINED:
             return self.failed(
                 f"{words}, and {of_simple}, of {rows} rows: labels do not belong to the inputs",
                 advice="are features and labels joined by the right key, in the same order? If "
@@ -183,7 +201,8 @@ class InputsHelp(Check):
             )
         return self.warned(
             f"{words}; {of_simple}: there are too few rows to tell, or too little to learn",
-            advice="give the checks more rows (checks.rows), or train longer (checks.input_steps)",
+            advice="give the checks more rows (checks.rows), or train longer "
+            "(checks.input_steps, checks.seconds)",
             **said,
         )
 
@@ -212,7 +231,7 @@ def _gain_on_its_own_rows(subject: Subject, prior: float) -> float:
 def _best_on_the_way(subject: Subject, test: Examples, *, rescaled: bool) -> OnTheWay:
     """Train once more and score at steps 2, 4, 8, …: few rows are soon learned by heart."""
     model = subject.build(1)
-    steps = subject.settings.input_steps
+    steps = subject.short_steps
     if rescaled:
         some = subject.batch(256)
         with torch.no_grad():
