@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from training_core.checks.short_training import ShortTraining, train_briefly
+from training_core.checks.watching import Watching
 from training_core.examples import Examples
 from training_core.feeds.order import order
 from training_core.preparation import total_steps
@@ -20,6 +21,7 @@ from training_core.settings import CheckSettings, TrainingSettings
 from training_core.task import Preprocessor, Task
 
 CPU = torch.device("cpu")
+_FIXED, _WATCHED = 32, 150  # held-back rows that are watched, and the steps they are
 
 
 class Subject:
@@ -115,9 +117,28 @@ class Subject:
         return losses.sum() / units
 
     @cached_property
+    def watched(self) -> Watching:
+        """What was seen in the first steps of `trained`."""
+        model, steps = self.build(), self.settings.input_steps
+        watching = Watching(
+            model, self.held_back.take(slice(0, _FIXED)), steps=min(steps, _WATCHED)
+        )
+        watching.training = train_briefly(
+            self.task,
+            model,
+            self.examples,
+            steps=steps,
+            batch_size=self.batch_size,
+            training=self.training,
+            after_backward=watching.after_backward,
+            after_step=watching.after_step,
+        )
+        return watching
+
+    @property
     def trained(self) -> ShortTraining:
         """The network after a short training as planned, which several checks look into."""
-        return self.train_briefly(self.examples)
+        return self.watched.training
 
     def train_briefly(
         self,

@@ -12,9 +12,10 @@ from statistics import median
 
 from training_core.checks.contract import Check, Finding
 from training_core.checks.dynamics.activations import Scale, Stuck, flow
-from training_core.checks.dynamics.matrices import weight_matrices
+from training_core.checks.dynamics.optimiser_sense import optimiser_sense
 from training_core.checks.dynamics.watched import Watched, watched
 from training_core.checks.losses import rows_at_once
+from training_core.checks.matrices import weight_matrices
 from training_core.checks.subject import Subject
 
 _ROWS = 1024
@@ -60,6 +61,9 @@ class UpdateHealth(Check):
             return self.warned(
                 odd.message, advice=odd.advice, table=table, measured=middle, limit=_LARGE
             )
+        setting, advice = optimiser_sense(subject, seen)
+        if setting:
+            return self.warned(setting, advice=advice, table=table, measured=middle, limit=_LARGE)
         words = "" if middle is None else f"the median update is {middle:.2g} of the weights; "
         return self.passed(
             f"{words}no layer is stuck, nothing vanishes or explodes over {len(after)} layers",
