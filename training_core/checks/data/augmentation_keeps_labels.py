@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import math
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from training_core.augmentation import augmentation_of, augments
 from training_core.checks.contract import Check, Finding, NotApplicable, Sample
+from training_core.checks.data.loudness import hardly_heard, loudness_of, too_loud
+from training_core.checks.data.mixing import Draw, mixed_of
 from training_core.checks.data.neighbours import Space, target_distance
 from training_core.checks.data.pictures import SHOWN, is_picture, network_of, picture
 from training_core.checks.data.provenance import provenance_of, with_other_targets
 from training_core.checks.data.turned import turned
-from training_core.checks.short_training import train_briefly
+from training_core.checks.data.unlearnable import doubtful, plain_training, unlearnable
 from training_core.checks.subject import Subject
 from training_core.evaluation import outputs_of
 from training_core.examples import Examples
@@ -32,6 +34,7 @@ _PAIRS = 20
 _KNOWING = 0.8  # share of raw examples whose neighbours have their label, if these know labels
 _NEAR = 0.3  # of a distance: practically that example
 _DOUBTFUL = 0.05  # by which they may agree less, before a network is asked
+_MIXED, _RATHER_MIXED = 0.25, 0.1  # of an example, that others decide and its target ignores
 _WORSE = 0.25  # by which neighbours' labels may agree less than those of raw examples
 
 
@@ -69,8 +72,12 @@ class AugmentationKeepsLabels(Check):
             )
         if all(_equal(raw, each) for each in drawn):
             return self.warned("augment changes nothing", advice="take it away, or let it work")
-        finding = self._rows_are_their_own(subject, raw)
-        finding = finding or self._labels(subject, raw, drawn[0])
+        loud = self._scale(subject, raw, drawn[0])
+        if loud is not None and loud.verdict == "fail":
+            return loud
+        finding = self._rows_are_their_own(subject, raw) or self._labels(subject, raw, drawn[0])
+        if finding.verdict == "pass" and loud is not None:
+            return loud
         if finding.verdict != "fail" and all(_equal(drawn[0], each) for each in drawn[1:]):
             return self.warned(
                 "augment changes every time alike", samples=finding.samples,
@@ -161,15 +168,13 @@ class AugmentationKeepsLabels(Check):
         size = sum(array[0].numel() for array in raw.arrays.values())
         raw = raw.take(slice(max(_FEWEST, _CELLS // max(size, 1))))
         augment = augmentation_of(subject.task, seed=0)
-        found = provenance_of(
-            lambda examples: augment(examples, sample=0, part=0),
-            raw,
-            with_other_targets(raw, subject.examples),
-        )
+        others = with_other_targets(raw, subject.examples)
+        found = provenance_of(lambda examples: augment(examples, sample=0, part=0), raw, others)
         exchanged = found.exchanged
         # Of several arrays, one may be exchanged in some rows as noise.
         limit = _FEW if len(exchanged) == 1 else 0.5
         for name, rows in exchanged.items():
+            rows = rows & found.of_another(raw.target, found.arrays[name])
             share = float(rows.double().mean())
             if share > limit and int(rows.sum()) >= _CERTAIN:
                 return self.failed(
@@ -181,40 +186,83 @@ class AugmentationKeepsLabels(Check):
                     )),
                     advice="change inputs and target of an example together",
                 )  # fmt: skip
-        return None
+        return self._mixed(subject, raw, others)
+
+    def _scale(self, subject: Subject, raw: Examples, augmented: Examples) -> Finding | None:
+        """Augmented numbers must have about the scale of those that evaluation sees."""
+        found = loudness_of(raw, augmented)
+        loud = too_loud(found)
+        if loud is None:
+            quiet = hardly_heard(found, arrays=len(raw.arrays))
+            if not quiet or not torch.equal(raw.target, augmented.target):
+                return None
+            return self.warned(
+                quiet, advice="see in which units the arrays are, and augment in the same"
+            )
+        verdict, said, measured = loud
+        make = self.failed if verdict == "fail" else self.warned
+        samples = _samples(subject, raw, augmented)
+        advice = (
+            "see in which units the arrays are (standardised, 0 to 1, 0 to 255): an augmentation "
+            "is given what the preprocessor makes, and evaluation sees that unchanged"
+        )
+        return make(said, measured=measured, samples=samples, advice=advice)
+
+    def _mixed(self, subject: Subject, raw: Examples, others: Examples) -> Finding | None:
+        """A row that is made of several must have a target of them all."""
+        mixed = mixed_of(_draw(subject.task), raw, others)
+        if mixed is None or mixed.inputs - mixed.target <= _RATHER_MIXED:
+            return None
+        said = (
+            f"augmented examples are made of other examples, of other targets, to "
+            f"{mixed.inputs:.0%} ({mixed.array!r} most of all), and their targets to "
+            f"{mixed.target:.0%}"
+        )
+        measured = mixed.inputs - mixed.target
+        samples = _samples(
+            subject, raw, augmentation_of(subject.task, seed=0)(raw, sample=0, part=0)
+        )
+        advice = "mix inputs and target of an example in the same proportion"
+        make = self.failed if measured > _MIXED else self.warned
+        return make(said, advice=advice, samples=samples, measured=measured, limit=_MIXED)
 
     def _by_a_network(self, subject: Subject, samples: list[Sample]) -> Finding | None:
         """Ask a network that has seen raw examples only, about held-back ones.
 
-        It knows an arrow in whatever place, where the nearest neighbour may not.
+        It knows an arrow in whatever place, where the nearest neighbour may not. Where a network
+        has learned all labels from augmented examples and tells raw ones apart, they kept them.
         """
+        if not doubtful(subject):
+            return None
         task, kind = subject.task, subject.task.kind
+        plain = cache(lambda: plain_training(subject))
         rows = order(seed=7, epoch=0, count=len(subject.held_back))[:_ROWS]
         raw = subject.held_back.take(rows)
         augmented = augmentation_of(task, seed=0)(raw, sample=0, part=0)
-        model = train_briefly(
-            _without_augmentation(task),
-            subject.build(),
-            subject.examples,
-            steps=subject.settings.input_steps,
-            batch_size=subject.batch_size,
-            training=subject.training,
-        ).model
 
         def said(examples: Examples) -> Tensor:
-            predicted = task.predict(outputs_of(model, examples, device=subject.device))
+            predicted = task.predict(outputs_of(plain().model, examples, device=subject.device))
             return predicted.argmax(1) if kind == "multiclass" else predicted
 
         spread = max(float(raw.target.double().std()), 1e-12)
         wrong = target_distance(said(raw), raw.target, kind=kind, spread=spread) > 0.5
-        if float(wrong.double().mean()) > _UNLEARNED:
+        if float(wrong.double().mean()) <= _UNLEARNED:
+            changed = torch.zeros(len(raw), dtype=torch.bool)
+            for name, array in raw.arrays.items():
+                changed |= (array != augmented.arrays[name]).flatten(1).any(1)
+            own, found = augmented.target[changed], said(augmented)[changed]
+            what = turned(kind, own, found, subject.examples.target)
+            if what:
+                return self._wrong(changed, what, samples)
+        lost = unlearnable(subject, plain)
+        if lost is None:
             return None
-        changed = torch.zeros(len(raw), dtype=torch.bool)
-        for name, array in raw.arrays.items():
-            changed |= (array != augmented.arrays[name]).flatten(1).any(1)
-        own, found = augmented.target[changed], said(augmented)[changed]
-        what = turned(kind, own, found, subject.examples.target)
-        return self._wrong(changed, what, samples) if what else None
+        make = self.failed if lost.broken else self.warned
+        return make(
+            lost.said, measured=lost.measured, samples=samples,
+            advice="leave out of the augmentation what the label is told by, or change the label "
+            "with it",
+        )  # fmt: skip
 
     def _wrong(self, which: Tensor, what: str, samples: list[Sample]) -> Finding:
         share = float(which.double().mean())
@@ -224,10 +272,16 @@ class AugmentationKeepsLabels(Check):
         )  # fmt: skip
 
 
-def _without_augmentation(task: Task) -> Task:
-    plain = copy.copy(task)
-    plain.__class__ = type(type(task).__name__, (type(task),), {"augment": Task.augment})
-    return plain
+def _draw(task: Task) -> Draw:
+    """Augment with the same chance each time, and tell how much of it was drawn."""
+
+    def draw(examples: Examples) -> tuple[Examples, Tensor]:
+        generator = torch.Generator().manual_seed(0)
+        arrays = {name: array.clone() for name, array in examples.arrays.items()}
+        arrays, target = task.augment(arrays, examples.target.clone(), generator)
+        return Examples(arrays, target, examples.units), generator.get_state()
+
+    return draw
 
 
 def _is_chance(wrong: Tensor, random: Tensor) -> bool:
