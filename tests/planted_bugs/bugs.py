@@ -7,11 +7,25 @@ from tests.planted_bugs.bugs_graph import GRAPH
 from tests.planted_bugs.bugs_labels import LABELS
 from tests.planted_bugs.bugs_loss import LOSS
 from tests.planted_bugs.bugs_modes import MODES
+from tests.planted_bugs.bugs_plans import PLANS
 from tests.planted_bugs.bugs_rows import ROWS
 from tests.planted_bugs.bugs_splits import SPLITS
 from tests.planted_bugs.bugs_training import ORDER, TRAINING
 from tests.planted_bugs.bugs_weights import SAVED, WEIGHTS
 from tests.planted_bugs.contract import Bug
 
-THEMES = (LABELS, ROWS, FEATURES, SPLITS, LOSS, GRAPH, MODES, WEIGHTS, TRAINING, ORDER, SAVED)
+THEMES = (
+    LABELS,
+    ROWS,
+    FEATURES,
+    SPLITS,
+    LOSS,
+    GRAPH,
+    MODES,
+    WEIGHTS,
+    TRAINING,
+    PLANS,
+    ORDER,
+    SAVED,
+)
 BUGS: tuple[Bug, ...] = tuple(bug for theme in THEMES for bug in theme.bugs)

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from training_core.augmentation import augmentation_of, augments
 from training_core.checks.contract import Check, Finding, NotApplicable, Sample
+from training_core.checks.data.augmented import equal, form_of, pairs_of, same_draw
 from training_core.checks.data.loudness import hardly_heard, loudness_of, too_loud
-from training_core.checks.data.mixing import Draw, mixed_of
+from training_core.checks.data.mixing import mixed_of
 from training_core.checks.data.neighbours import Space, target_distance
-from training_core.checks.data.pictures import SHOWN, is_picture, network_of, picture
 from training_core.checks.data.provenance import provenance_of, with_other_targets
 from training_core.checks.data.turned import turned
 from training_core.checks.data.unlearnable import doubtful, plain_training, unlearnable
@@ -21,7 +21,6 @@ from training_core.checks.subject import Subject
 from training_core.evaluation import outputs_of
 from training_core.examples import Examples
 from training_core.feeds.order import order
-from training_core.task import Task
 
 _ROWS = 192
 _CELLS, _FEWEST = 2_000_000, 32  # numbers, and examples, whose rows are exchanged
@@ -58,19 +57,19 @@ class AugmentationKeepsLabels(Check):
         raw = subject.batch(_ROWS, seed=7)
         kept = raw.clone()
         drawn = [augment(raw, sample=i, part=0) for i in range(3)]
-        broken = _form(raw, drawn[0])
+        broken = form_of(raw, drawn[0])
         if broken:
             return self.failed(broken, advice="return as many examples of the same shapes")
-        if not _equal(raw, kept):
+        if not equal(raw, kept):
             return self.failed(
                 "augment writes to the examples themselves", advice="work on what it is given"
             )
-        if not _equal(drawn[0], augment(raw, sample=0, part=0)):
+        if not equal(drawn[0], augment(raw, sample=0, part=0)):
             return self.failed(
                 "the same generator gives another augmentation",
                 advice="draw all chance from the generator that augment is given",
             )
-        if all(_equal(raw, each) for each in drawn):
+        if all(equal(raw, each) for each in drawn):
             return self.warned("augment changes nothing", advice="take it away, or let it work")
         loud = self._scale(subject, raw, drawn[0])
         if loud is not None and loud.verdict == "fail":
@@ -78,7 +77,7 @@ class AugmentationKeepsLabels(Check):
         finding = self._rows_are_their_own(subject, raw) or self._labels(subject, raw, drawn[0])
         if finding.verdict == "pass" and loud is not None:
             return loud
-        if finding.verdict != "fail" and all(_equal(drawn[0], each) for each in drawn[1:]):
+        if finding.verdict != "fail" and all(equal(drawn[0], each) for each in drawn[1:]):
             return self.warned(
                 "augment changes every time alike", samples=finding.samples,
                 advice="draw from the generator that augment is given",
@@ -106,7 +105,7 @@ class AugmentationKeepsLabels(Check):
         half = 0.5 if kind != "regression" else 1.0
         moved = apart(augmented.target, raw.target)  # the label's own way
         from_other = apart(augmented.target, pool.target[other])
-        samples = _samples(subject, raw, augmented)
+        samples = pairs_of(subject, raw, augmented)
 
         # 1. The inputs are still the source's, and the label is not.
         nearer = to_source <= to_other
@@ -181,7 +180,7 @@ class AugmentationKeepsLabels(Check):
                     f"{share:.0%} of augmented examples have {name!r} of another example with "
                     "their own label: it follows that one as the batch changes, and the label "
                     "does not",
-                    measured=share, limit=limit, samples=_samples(subject, raw, augment(
+                    measured=share, limit=limit, samples=pairs_of(subject, raw, augment(
                         raw, sample=0, part=0
                     )),
                     advice="change inputs and target of an example together",
@@ -201,7 +200,7 @@ class AugmentationKeepsLabels(Check):
             )
         verdict, said, measured = loud
         make = self.failed if verdict == "fail" else self.warned
-        samples = _samples(subject, raw, augmented)
+        samples = pairs_of(subject, raw, augmented)
         advice = (
             "see in which units the arrays are (standardised, 0 to 1, 0 to 255): an augmentation "
             "is given what the preprocessor makes, and evaluation sees that unchanged"
@@ -210,7 +209,7 @@ class AugmentationKeepsLabels(Check):
 
     def _mixed(self, subject: Subject, raw: Examples, others: Examples) -> Finding | None:
         """A row that is made of several must have a target of them all."""
-        mixed = mixed_of(_draw(subject.task), raw, others)
+        mixed = mixed_of(same_draw(subject.task), raw, others)
         if mixed is None or mixed.inputs - mixed.target <= _RATHER_MIXED:
             return None
         said = (
@@ -219,7 +218,7 @@ class AugmentationKeepsLabels(Check):
             f"{mixed.target:.0%}"
         )
         measured = mixed.inputs - mixed.target
-        samples = _samples(
+        samples = pairs_of(
             subject, raw, augmentation_of(subject.task, seed=0)(raw, sample=0, part=0)
         )
         advice = "mix inputs and target of an example in the same proportion"
@@ -272,18 +271,6 @@ class AugmentationKeepsLabels(Check):
         )  # fmt: skip
 
 
-def _draw(task: Task) -> Draw:
-    """Augment with the same chance each time, and tell how much of it was drawn."""
-
-    def draw(examples: Examples) -> tuple[Examples, Tensor]:
-        generator = torch.Generator().manual_seed(0)
-        arrays = {name: array.clone() for name, array in examples.arrays.items()}
-        arrays, target = task.augment(arrays, examples.target.clone(), generator)
-        return Examples(arrays, target, examples.units), generator.get_state()
-
-    return draw
-
-
 def _is_chance(wrong: Tensor, random: Tensor) -> bool:
     """Say whether neighbours' labels are wrong as often as anybody's, in enough examples."""
     count = len(wrong)
@@ -292,43 +279,3 @@ def _is_chance(wrong: Tensor, random: Tensor) -> bool:
     usual = float(random.double().mean())
     error = math.sqrt(max(usual * (1 - usual), 1 / count) / count)
     return float(wrong.double().mean()) > usual - 2 * error
-
-
-def _form(raw: Examples, augmented: Examples) -> str:
-    """Say what an augmented batch lacks that a batch must have; empty: nothing."""
-    if raw.arrays.keys() != augmented.arrays.keys():
-        return f"augment returns the arrays {', '.join(augmented.arrays)}"
-    pairs = {name: (raw.arrays[name], augmented.arrays[name]) for name in raw.arrays}
-    for name, (before, after) in {**pairs, "target": (raw.target, augmented.target)}.items():
-        if before.shape != after.shape or before.dtype != after.dtype:
-            was = f"{before.dtype} {list(before.shape)}".removeprefix("torch.")
-            now = f"{after.dtype} {list(after.shape)}".removeprefix("torch.")
-            return f"augment makes {now} of {name!r}, which was {was}"
-        finite = bool(torch.isfinite(before).all()) if before.is_floating_point() else False
-        if finite and not bool(torch.isfinite(after).all()):
-            return f"augment makes numbers of {name!r} that are not finite"
-    return ""
-
-
-def _equal(one: Examples, other: Examples) -> bool:
-    same = all(torch.equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
-    return same and torch.equal(one.target, other.target)
-
-
-def _samples(subject: Subject, raw: Examples, augmented: Examples) -> list[Sample]:
-    """Show raw examples beside augmented ones."""
-    found = []
-    for row in range(min(SHOWN, len(raw))):
-        images = {}
-        for name in raw.arrays:
-            if is_picture(raw.arrays[name]):
-                images[f"{name}, raw"] = picture(raw.arrays[name][row])
-                images[f"{name}, augmented"] = picture(augmented.arrays[name][row])
-        found.append(
-            Sample(
-                raw=network_of(subject, raw, row),
-                network=network_of(subject, augmented, row),
-                images=images,
-            )
-        )
-    return found

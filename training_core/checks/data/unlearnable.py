@@ -31,7 +31,7 @@ def plain_training(subject: Subject) -> ShortTraining:
     """Return the short training as it is without the augmentation."""
     task = copy.copy(subject.task)
     task.__class__ = type(type(task).__name__, (type(task),), {"augment": Task.augment})
-    return _train(subject, task, steps=subject.settings.input_steps)
+    return _train(subject, task, steps=subject.settings.input_steps, model=subject.build())
 
 
 def told_apart(subject: Subject, model: nn.Module, examples: Examples) -> dict[str, float]:
@@ -74,7 +74,7 @@ class Lost:
 
     Attributes:
         said: Which, and how well.
-        measured: How well in augmented train examples.
+        measured: How well in augmented held-back examples.
         broken: Nothing tells them apart any more, or the augmentation makes one of the other.
     """
 
@@ -86,10 +86,10 @@ class Lost:
 def unlearnable(subject: Subject, plain: Callable[[], ShortTraining]) -> Lost | None:
     """Say which labels are not told apart any more once examples are augmented.
 
-    Strong augmentations slow learning down, so three times the steps are allowed, and augmented
-    train examples are asked for too, not only raw held-back ones. Only where that is at chance, or
-    where one class's augmented examples are taken for the other's and the other way round by a
-    network that knows raw ones, is it certain that the augmentation takes away what tells them.
+    Strong augmentations slow learning down, so three times the steps are allowed, and held-back
+    examples are asked for augmented too (train ones may be known by heart). Only where both are at
+    chance, or where one class's augmented examples are taken for the other's and the other way
+    round by a network that knows raw ones, is it certain that what tells them is taken away.
 
     Args:
         subject: Its task augments.
@@ -107,29 +107,33 @@ def unlearnable(subject: Subject, plain: Callable[[], ShortTraining]) -> Lost | 
     ]  # fmt: skip
     if not lost:
         return None
-    steps = _LONGER * subject.settings.input_steps
-    longer = _train(subject, subject.task, steps=steps).model
+    longer = _train(
+        subject,
+        subject.task,
+        steps=(_LONGER - 1) * subject.settings.input_steps,
+        model=copy.deepcopy(subject.trained.model),
+    ).model
     augment = augmentation_of(subject.task, seed=1)
-    seen = augment(_some(subject.examples), sample=0, part=0)
-    of_raw, of_seen = told_apart(subject, longer, held), told_apart(subject, longer, seen)
+    augmented = augment(held, sample=0, part=0)
+    of_raw, of_both = told_apart(subject, longer, held), told_apart(subject, longer, augmented)
     still = [
         name
         for name in lost
-        if of_raw[name] <= without[name] - _DROP and of_seen.get(name, 1.0) < _GOOD
+        if of_raw[name] <= without[name] - _DROP and of_both.get(name, 1.0) < _GOOD
     ]
     if not still:
         return None
-    worst = min(still, key=lambda name: of_seen[name])
+    worst = min(still, key=lambda name: of_both[name])
     said = (
         f"{worst} are told apart without the augmentation (by {without[worst]:.2f}, where 0.5 is "
         f"chance and 1 perfect), with it by {of_raw[worst]:.2f} after {_LONGER} times the steps, "
-        f"and by {of_seen[worst]:.2f} in augmented train examples themselves"
+        f"and by {of_both[worst]:.2f} in held-back examples that are augmented"
     )
-    chance = of_raw[worst] < _POOR and of_seen[worst] < _CHANCE
-    exchanged = _exchanged(subject, plain().model, augment(held, sample=0, part=0), worst)
+    chance = of_raw[worst] < _POOR and of_both[worst] < _CHANCE
+    exchanged = _exchanged(subject, plain().model, augmented, worst)
     if exchanged:
         said += f"; a network that knows raw examples takes {exchanged}"
-    return Lost(said, of_seen[worst], broken=chance or bool(exchanged))
+    return Lost(said, of_both[worst], broken=chance or bool(exchanged))
 
 
 def _exchanged(subject: Subject, model: nn.Module, augmented: Examples, pair: str) -> str:
@@ -157,10 +161,10 @@ def _exchanged(subject: Subject, model: nn.Module, augmented: Examples, pair: st
     )
 
 
-def _train(subject: Subject, task: Task, *, steps: int) -> ShortTraining:
+def _train(subject: Subject, task: Task, *, steps: int, model: nn.Module) -> ShortTraining:
     return train_briefly(
         task,
-        subject.build(),
+        model,
         subject.examples,
         steps=steps,
         batch_size=subject.batch_size,
