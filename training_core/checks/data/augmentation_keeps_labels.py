@@ -144,7 +144,8 @@ class AugmentationKeepsLabels(Check):
         )
         limit = expected - _WORSE
         changed_share = float(agree[changed].mean()) if changed.any() else 1.0
-        if expected < _KNOWING or changed_share < expected - _DOUBTFUL:
+        # Neighbours that know nothing are no reason by themselves: does the short training suffer?
+        if changed_share < expected - _DOUBTFUL or (expected < _KNOWING and doubtful(subject)):
             finding = self._by_a_network(subject, samples)
             if finding is not None:
                 return finding
@@ -228,11 +229,8 @@ class AugmentationKeepsLabels(Check):
     def _by_a_network(self, subject: Subject, samples: list[Sample]) -> Finding | None:
         """Ask a network that has seen raw examples only, about held-back ones.
 
-        It knows an arrow in whatever place, where the nearest neighbour may not. Where a network
-        has learned all labels from augmented examples and tells raw ones apart, they kept them.
+        It knows an arrow in whatever place, where the nearest neighbour may not.
         """
-        if not doubtful(subject):
-            return None
         task, kind = subject.task, subject.task.kind
         plain = cache(lambda: plain_training(subject))
         rows = order(seed=7, epoch=0, count=len(subject.held_back))[:_ROWS]
