@@ -18,7 +18,7 @@ from training_core.checks.losses import rows_at_once
 from training_core.checks.matrices import weight_matrices
 from training_core.checks.subject import Subject
 
-_ROWS = 1024
+_ROWS = 512
 _GROWTH = 1e4  # over the depth; a healthy network keeps within some 100
 _VANISHED = 1e-5
 _FEW_UNITS = 8  # of so few, many may be stuck by chance, or be a gate that is closed
