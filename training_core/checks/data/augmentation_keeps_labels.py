@@ -149,7 +149,8 @@ class AugmentationKeepsLabels(Check):
             finding = self._by_a_network(subject, samples)
             if finding is not None:
                 return finding
-        if share < limit:
+        # What a network learns from augmented examples, and finds again in raw ones, was kept.
+        if share < limit and doubtful(subject):
             return self.warned(
                 said, measured=share, limit=limit, samples=samples,
                 advice="look at the pictures: would a person give them these labels?",
