@@ -47,7 +47,7 @@ class AugmentationKeepsLabels(Check):
     """
 
     name = "augmentation_keeps_labels"
-    looks_at = "an augmented example has the label of the raw examples that it is like"
+    looks_at = "an augmented example has the label and the scale of raw examples that it is like"
     costs = "training"
 
     def look(self, subject: Subject) -> Finding:

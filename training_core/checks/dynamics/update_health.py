@@ -30,7 +30,7 @@ class UpdateHealth(Check):
     """Watches a short training and looks into the network before and after it."""
 
     name = "update_health"
-    looks_at = "updates are small beside the weights, no layer is stuck, nothing explodes"
+    looks_at = "updates are small beside the weights; no layer is stuck, explodes or is damped"
     costs = "training"
 
     def look(self, subject: Subject) -> Finding:

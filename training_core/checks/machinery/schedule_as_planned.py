@@ -28,7 +28,7 @@ class ScheduleAsPlanned(Check):
     """Asks the trainer of the whole run what rate it sets, without taking a step."""
 
     name = "schedule_as_planned"
-    looks_at = "the trainer's learning rate follows the planned schedule over the planned steps"
+    looks_at = "the trainer's learning rate follows the plan over all its steps, which can work"
 
     def look(self, subject: Subject) -> Finding:
         steps = _planned_steps(subject)
