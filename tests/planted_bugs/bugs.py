@@ -9,6 +9,7 @@ from tests.planted_bugs.bugs_labels import LABELS
 from tests.planted_bugs.bugs_loss import LOSS
 from tests.planted_bugs.bugs_modes import MODES
 from tests.planted_bugs.bugs_outputs import OUTPUTS
+from tests.planted_bugs.bugs_plans import PLANS
 from tests.planted_bugs.bugs_rows import ROWS
 from tests.planted_bugs.bugs_splits import SPLITS
 from tests.planted_bugs.bugs_training import ORDER, TRAINING
@@ -27,6 +28,7 @@ THEMES = (
     MODES,
     WEIGHTS,
     TRAINING,
+    PLANS,
     ORDER,
     SAVED,
 )

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from training_core.checks.lost_labels import LostLabel, rows_without_target
 from training_core.checks.lost_labels import lost_labels as lost_of
 from training_core.checks.short_training import ShortTraining, train_briefly
+from training_core.checks.watching import Watching
 from training_core.examples import Examples
 from training_core.feeds.order import order
 from training_core.preparation import total_steps
@@ -26,6 +27,7 @@ from training_core.task import Preprocessor, Task
 
 CPU = torch.device("cpu")
 _SHARE, _FEWEST_STEPS = 0.1, 60  # of `checks.seconds`, and steps, of a short training
+_FIXED, _WATCHED = 32, 150  # held-back rows that are watched, and the steps they are
 
 
 class Subject:
@@ -167,9 +169,28 @@ class Subject:
         return min(self.settings.input_steps, max(_FEWEST_STEPS, int(affordable)))
 
     @cached_property
+    def watched(self) -> Watching:
+        """What was seen in the first steps of `trained`."""
+        model, steps = self.build(), self.short_steps
+        watching = Watching(
+            model, self.held_back.take(slice(0, _FIXED)), steps=min(steps, _WATCHED)
+        )
+        watching.training = train_briefly(
+            self.task,
+            model,
+            self.examples,
+            steps=steps,
+            batch_size=self.batch_size,
+            training=self.training,
+            after_backward=watching.after_backward,
+            after_step=watching.after_step,
+        )
+        return watching
+
+    @property
     def trained(self) -> ShortTraining:
         """The network after a short training as planned, which several checks look into."""
-        return self.train_briefly(self.examples)
+        return self.watched.training
 
     def train_briefly(
         self,

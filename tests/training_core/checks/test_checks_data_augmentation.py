@@ -62,11 +62,6 @@ def _inverted(arrays: dict[str, Tensor], target: Tensor, generator: torch.Genera
     return {"image": image}, target
 
 
-def _noisy(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
-    noise = 10 * torch.randn(arrays["image"].shape, generator=generator)
-    return {"image": arrays["image"] + noise}, target
-
-
 def _narrow(arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator) -> Augmented:
     return {"image": arrays["image"][..., 1:]}, target
 
@@ -95,14 +90,12 @@ def test_an_augmentation_that_does_not_keep_labels_is_found(augment: Any, said: 
     assert said in finding.message
 
 
-@pytest.mark.parametrize("augment", [_inverted, _noisy])
-def test_what_nobody_can_say_the_label_of_is_a_warning_at_most(augment: Any) -> None:
+def test_what_nobody_can_say_the_label_of_is_a_warning_at_most() -> None:
     class Far(Shapes):
         def augment(
             self, arrays: dict[str, Tensor], target: Tensor, generator: torch.Generator
         ) -> Augmented:
-            result: Augmented = augment(arrays, target, generator)
-            return result
+            return _inverted(arrays, target, generator)
 
     finding = look(AugmentationKeepsLabels, Far(), images())
     assert finding.verdict in ("pass", "warn"), finding.message

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 import math
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from training_core.augmentation import augmentation_of, augments
 from training_core.checks.contract import Check, Finding, NotApplicable, Sample
+from training_core.checks.data.augmented import equal, form_of, pairs_of, same_draw
+from training_core.checks.data.loudness import hardly_heard, loudness_of, too_loud
+from training_core.checks.data.mixing import mixed_of
 from training_core.checks.data.neighbours import Space, target_distance
-from training_core.checks.data.pictures import SHOWN, is_picture, network_of, picture
 from training_core.checks.data.provenance import provenance_of, with_other_targets
 from training_core.checks.data.turned import turned
-from training_core.checks.short_training import train_briefly
+from training_core.checks.data.unlearnable import doubtful, plain_training, unlearnable
 from training_core.checks.subject import Subject
 from training_core.evaluation import outputs_of
 from training_core.examples import Examples
 from training_core.feeds.order import order
-from training_core.task import Task
 
 _ROWS = 192
 _CELLS, _FEWEST = 2_000_000, 32  # numbers, and examples, whose rows are exchanged
@@ -32,6 +33,7 @@ _PAIRS = 20
 _KNOWING = 0.8  # share of raw examples whose neighbours have their label, if these know labels
 _NEAR = 0.3  # of a distance: practically that example
 _DOUBTFUL = 0.05  # by which they may agree less, before a network is asked
+_MIXED, _RATHER_MIXED = 0.25, 0.1  # of an example, that others decide and its target ignores
 _WORSE = 0.25  # by which neighbours' labels may agree less than those of raw examples
 
 
@@ -45,7 +47,7 @@ class AugmentationKeepsLabels(Check):
     """
 
     name = "augmentation_keeps_labels"
-    looks_at = "an augmented example has the label of the raw examples that it is like"
+    looks_at = "an augmented example has the label and the scale of raw examples that it is like"
     costs = "training"
 
     def look(self, subject: Subject) -> Finding:
@@ -55,23 +57,27 @@ class AugmentationKeepsLabels(Check):
         raw = subject.batch(_ROWS, seed=7)
         kept = raw.clone()
         drawn = [augment(raw, sample=i, part=0) for i in range(3)]
-        broken = _form(raw, drawn[0])
+        broken = form_of(raw, drawn[0])
         if broken:
             return self.failed(broken, advice="return as many examples of the same shapes")
-        if not _equal(raw, kept):
+        if not equal(raw, kept):
             return self.failed(
                 "augment writes to the examples themselves", advice="work on what it is given"
             )
-        if not _equal(drawn[0], augment(raw, sample=0, part=0)):
+        if not equal(drawn[0], augment(raw, sample=0, part=0)):
             return self.failed(
                 "the same generator gives another augmentation",
                 advice="draw all chance from the generator that augment is given",
             )
-        if all(_equal(raw, each) for each in drawn):
+        if all(equal(raw, each) for each in drawn):
             return self.warned("augment changes nothing", advice="take it away, or let it work")
-        finding = self._rows_are_their_own(subject, raw)
-        finding = finding or self._labels(subject, raw, drawn[0])
-        if finding.verdict != "fail" and all(_equal(drawn[0], each) for each in drawn[1:]):
+        loud = self._scale(subject, raw, drawn[0])
+        if loud is not None and loud.verdict == "fail":
+            return loud
+        finding = self._rows_are_their_own(subject, raw) or self._labels(subject, raw, drawn[0])
+        if finding.verdict == "pass" and loud is not None:
+            return loud
+        if finding.verdict != "fail" and all(equal(drawn[0], each) for each in drawn[1:]):
             return self.warned(
                 "augment changes every time alike", samples=finding.samples,
                 advice="draw from the generator that augment is given",
@@ -99,7 +105,7 @@ class AugmentationKeepsLabels(Check):
         half = 0.5 if kind != "regression" else 1.0
         moved = apart(augmented.target, raw.target)  # the label's own way
         from_other = apart(augmented.target, pool.target[other])
-        samples = _samples(subject, raw, augmented)
+        samples = pairs_of(subject, raw, augmented)
 
         # 1. The inputs are still the source's, and the label is not.
         nearer = to_source <= to_other
@@ -138,11 +144,13 @@ class AugmentationKeepsLabels(Check):
         )
         limit = expected - _WORSE
         changed_share = float(agree[changed].mean()) if changed.any() else 1.0
-        if expected < _KNOWING or changed_share < expected - _DOUBTFUL:
+        # Neighbours that know nothing are no reason by themselves: does the short training suffer?
+        if changed_share < expected - _DOUBTFUL or (expected < _KNOWING and doubtful(subject)):
             finding = self._by_a_network(subject, samples)
             if finding is not None:
                 return finding
-        if share < limit:
+        # What a network learns from augmented examples, and finds again in raw ones, was kept.
+        if share < limit and doubtful(subject):
             return self.warned(
                 said, measured=share, limit=limit, samples=samples,
                 advice="look at the pictures: would a person give them these labels?",
@@ -161,27 +169,63 @@ class AugmentationKeepsLabels(Check):
         size = sum(array[0].numel() for array in raw.arrays.values())
         raw = raw.take(slice(max(_FEWEST, _CELLS // max(size, 1))))
         augment = augmentation_of(subject.task, seed=0)
-        found = provenance_of(
-            lambda examples: augment(examples, sample=0, part=0),
-            raw,
-            with_other_targets(raw, subject.examples),
-        )
+        others = with_other_targets(raw, subject.examples)
+        found = provenance_of(lambda examples: augment(examples, sample=0, part=0), raw, others)
         exchanged = found.exchanged
         # Of several arrays, one may be exchanged in some rows as noise.
         limit = _FEW if len(exchanged) == 1 else 0.5
         for name, rows in exchanged.items():
+            rows = rows & found.of_another(raw.target, found.arrays[name])
             share = float(rows.double().mean())
             if share > limit and int(rows.sum()) >= _CERTAIN:
                 return self.failed(
                     f"{share:.0%} of augmented examples have {name!r} of another example with "
                     "their own label: it follows that one as the batch changes, and the label "
                     "does not",
-                    measured=share, limit=limit, samples=_samples(subject, raw, augment(
+                    measured=share, limit=limit, samples=pairs_of(subject, raw, augment(
                         raw, sample=0, part=0
                     )),
                     advice="change inputs and target of an example together",
                 )  # fmt: skip
-        return None
+        return self._mixed(subject, raw, others)
+
+    def _scale(self, subject: Subject, raw: Examples, augmented: Examples) -> Finding | None:
+        """Augmented numbers must have about the scale of those that evaluation sees."""
+        found = loudness_of(raw, augmented)
+        loud = too_loud(found)
+        if loud is None:
+            quiet = hardly_heard(found, arrays=len(raw.arrays))
+            if not quiet or not torch.equal(raw.target, augmented.target):
+                return None
+            return self.warned(
+                quiet, advice="see in which units the arrays are, and augment in the same"
+            )
+        verdict, said, measured = loud
+        make = self.failed if verdict == "fail" else self.warned
+        samples = pairs_of(subject, raw, augmented)
+        advice = (
+            "see in which units the arrays are (standardised, 0 to 1, 0 to 255): an augmentation "
+            "is given what the preprocessor makes, and evaluation sees that unchanged"
+        )
+        return make(said, measured=measured, samples=samples, advice=advice)
+
+    def _mixed(self, subject: Subject, raw: Examples, others: Examples) -> Finding | None:
+        """A row that is made of several must have a target of them all."""
+        mixed = mixed_of(same_draw(subject.task), raw, others)
+        if mixed is None or mixed.inputs - mixed.target <= _RATHER_MIXED:
+            return None
+        said = (
+            f"augmented examples are made of other examples, of other targets, to "
+            f"{mixed.inputs:.0%} ({mixed.array!r} most of all), and their targets to "
+            f"{mixed.target:.0%}"
+        )
+        measured = mixed.inputs - mixed.target
+        samples = pairs_of(
+            subject, raw, augmentation_of(subject.task, seed=0)(raw, sample=0, part=0)
+        )
+        advice = "mix inputs and target of an example in the same proportion"
+        make = self.failed if measured > _MIXED else self.warned
+        return make(said, advice=advice, samples=samples, measured=measured, limit=_MIXED)
 
     def _by_a_network(self, subject: Subject, samples: list[Sample]) -> Finding | None:
         """Ask a network that has seen raw examples only, about held-back ones.
@@ -189,32 +233,34 @@ class AugmentationKeepsLabels(Check):
         It knows an arrow in whatever place, where the nearest neighbour may not.
         """
         task, kind = subject.task, subject.task.kind
+        plain = cache(lambda: plain_training(subject))
         rows = order(seed=7, epoch=0, count=len(subject.held_back))[:_ROWS]
         raw = subject.held_back.take(rows)
         augmented = augmentation_of(task, seed=0)(raw, sample=0, part=0)
-        model = train_briefly(
-            _without_augmentation(task),
-            subject.build(),
-            subject.examples,
-            steps=subject.settings.input_steps,
-            batch_size=subject.batch_size,
-            training=subject.training,
-        ).model
 
         def said(examples: Examples) -> Tensor:
-            predicted = task.predict(outputs_of(model, examples, device=subject.device))
+            predicted = task.predict(outputs_of(plain().model, examples, device=subject.device))
             return predicted.argmax(1) if kind == "multiclass" else predicted
 
         spread = max(float(raw.target.double().std()), 1e-12)
         wrong = target_distance(said(raw), raw.target, kind=kind, spread=spread) > 0.5
-        if float(wrong.double().mean()) > _UNLEARNED:
+        if float(wrong.double().mean()) <= _UNLEARNED:
+            changed = torch.zeros(len(raw), dtype=torch.bool)
+            for name, array in raw.arrays.items():
+                changed |= (array != augmented.arrays[name]).flatten(1).any(1)
+            own, found = augmented.target[changed], said(augmented)[changed]
+            what = turned(kind, own, found, subject.examples.target)
+            if what:
+                return self._wrong(changed, what, samples)
+        lost = unlearnable(subject, plain)
+        if lost is None:
             return None
-        changed = torch.zeros(len(raw), dtype=torch.bool)
-        for name, array in raw.arrays.items():
-            changed |= (array != augmented.arrays[name]).flatten(1).any(1)
-        own, found = augmented.target[changed], said(augmented)[changed]
-        what = turned(kind, own, found, subject.examples.target)
-        return self._wrong(changed, what, samples) if what else None
+        make = self.failed if lost.broken else self.warned
+        return make(
+            lost.said, measured=lost.measured, samples=samples,
+            advice="leave out of the augmentation what the label is told by, or change the label "
+            "with it",
+        )  # fmt: skip
 
     def _wrong(self, which: Tensor, what: str, samples: list[Sample]) -> Finding:
         share = float(which.double().mean())
@@ -222,12 +268,6 @@ class AugmentationKeepsLabels(Check):
             f"{share:.0%} of augmented examples {what}", measured=share, limit=_FEW,
             samples=samples, advice="change inputs and target of an example together",
         )  # fmt: skip
-
-
-def _without_augmentation(task: Task) -> Task:
-    plain = copy.copy(task)
-    plain.__class__ = type(type(task).__name__, (type(task),), {"augment": Task.augment})
-    return plain
 
 
 def _is_chance(wrong: Tensor, random: Tensor) -> bool:
@@ -238,43 +278,3 @@ def _is_chance(wrong: Tensor, random: Tensor) -> bool:
     usual = float(random.double().mean())
     error = math.sqrt(max(usual * (1 - usual), 1 / count) / count)
     return float(wrong.double().mean()) > usual - 2 * error
-
-
-def _form(raw: Examples, augmented: Examples) -> str:
-    """Say what an augmented batch lacks that a batch must have; empty: nothing."""
-    if raw.arrays.keys() != augmented.arrays.keys():
-        return f"augment returns the arrays {', '.join(augmented.arrays)}"
-    pairs = {name: (raw.arrays[name], augmented.arrays[name]) for name in raw.arrays}
-    for name, (before, after) in {**pairs, "target": (raw.target, augmented.target)}.items():
-        if before.shape != after.shape or before.dtype != after.dtype:
-            was = f"{before.dtype} {list(before.shape)}".removeprefix("torch.")
-            now = f"{after.dtype} {list(after.shape)}".removeprefix("torch.")
-            return f"augment makes {now} of {name!r}, which was {was}"
-        finite = bool(torch.isfinite(before).all()) if before.is_floating_point() else False
-        if finite and not bool(torch.isfinite(after).all()):
-            return f"augment makes numbers of {name!r} that are not finite"
-    return ""
-
-
-def _equal(one: Examples, other: Examples) -> bool:
-    same = all(torch.equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
-    return same and torch.equal(one.target, other.target)
-
-
-def _samples(subject: Subject, raw: Examples, augmented: Examples) -> list[Sample]:
-    """Show raw examples beside augmented ones."""
-    found = []
-    for row in range(min(SHOWN, len(raw))):
-        images = {}
-        for name in raw.arrays:
-            if is_picture(raw.arrays[name]):
-                images[f"{name}, raw"] = picture(raw.arrays[name][row])
-                images[f"{name}, augmented"] = picture(augmented.arrays[name][row])
-        found.append(
-            Sample(
-                raw=network_of(subject, raw, row),
-                network=network_of(subject, augmented, row),
-                images=images,
-            )
-        )
-    return found

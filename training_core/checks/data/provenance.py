@@ -37,6 +37,14 @@ class Provenance:
             name: known & (rows >= 0) & (rows != self.target) for name, rows in self.arrays.items()
         }
 
+    def of_another(self, target: Tensor, sources: Tensor) -> Tensor:
+        """Say which rows' inputs come from a row of another target than their target's, bool [N].
+
+        An example made of others of its own class has the right label.
+        """
+        theirs, own = target[sources.clamp(min=0)], target[self.target.clamp(min=0)]
+        return (theirs != own).flatten(1).any(1) if target.ndim > 1 else theirs != own
+
 
 def provenance_of(augment: Change, raw: Examples, others: Examples) -> Provenance:
     """Replace random halves of the rows, and see which augmented examples answer.

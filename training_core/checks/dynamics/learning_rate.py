@@ -12,8 +12,8 @@ import torch
 
 from training_core.checks.contract import Check, Finding
 from training_core.checks.dynamics.constant import constant_loss
-from training_core.checks.dynamics.matrices import weight_matrices
 from training_core.checks.dynamics.rates import Probe, affordable_steps, planned_path, probe
+from training_core.checks.matrices import weight_matrices
 from training_core.checks.short_training import train_briefly
 from training_core.checks.subject import Subject
 

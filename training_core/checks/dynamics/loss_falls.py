@@ -22,7 +22,7 @@ from training_core.checks.subject import Subject
 from training_core.examples import Examples
 from training_core.feeds.order import order
 
-_ROWS = 2048
+_ROWS = 1024
 _BEYOND_NOISE = 4.0  # standard errors
 _SEEN = 0.001  # of the loss: weights that hardly move lower it by less, on every row
 _NOTHING_LEFT = 0.02  # of the best constant's loss

@@ -12,12 +12,13 @@ from statistics import median
 
 from training_core.checks.contract import Check, Finding
 from training_core.checks.dynamics.activations import Scale, Stuck, flow
-from training_core.checks.dynamics.matrices import weight_matrices
+from training_core.checks.dynamics.optimiser_sense import optimiser_sense
 from training_core.checks.dynamics.watched import Watched, watched
 from training_core.checks.losses import rows_at_once
+from training_core.checks.matrices import weight_matrices
 from training_core.checks.subject import Subject
 
-_ROWS = 1024
+_ROWS = 512
 _GROWTH = 1e4  # over the depth; a healthy network keeps within some 100
 _VANISHED = 1e-5
 _FEW_UNITS = 8  # of so few, many may be stuck by chance, or be a gate that is closed
@@ -29,7 +30,7 @@ class UpdateHealth(Check):
     """Watches a short training and looks into the network before and after it."""
 
     name = "update_health"
-    looks_at = "updates are small beside the weights, no layer is stuck, nothing explodes"
+    looks_at = "updates are small beside the weights; no layer is stuck, explodes or is damped"
     costs = "training"
 
     def look(self, subject: Subject) -> Finding:
@@ -60,6 +61,9 @@ class UpdateHealth(Check):
             return self.warned(
                 odd.message, advice=odd.advice, table=table, measured=middle, limit=_LARGE
             )
+        setting, advice = optimiser_sense(subject, seen)
+        if setting:
+            return self.warned(setting, advice=advice, table=table, measured=middle, limit=_LARGE)
         words = "" if middle is None else f"the median update is {middle:.2g} of the weights; "
         return self.passed(
             f"{words}no layer is stuck, nothing vanishes or explodes over {len(after)} layers",

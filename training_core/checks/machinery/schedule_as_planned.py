@@ -13,6 +13,7 @@ from training_core.checks.machinery.plain_schedule import (
     planned_rate,
     warmup_steps,
 )
+from training_core.checks.machinery.plan_sense import LATE, odd_of
 from training_core.checks.machinery.small_runs import trainer
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
@@ -20,16 +21,14 @@ from training_core.feeds.batches import Sharing, StepBatch
 from training_core.parallel.settings import ParallelSettings
 
 _LOOKED_AT = 400  # steps, spread over the run
-_FEW = 10  # steps: no schedule has room in fewer
 _SAME = 1e-6  # share of the peak; two ways to write a cosine differ by 1e-16
-_LATE, _TOO_LATE = 0.5, 0.9  # share of the run at which the peak is reached
 
 
 class ScheduleAsPlanned(Check):
     """Asks the trainer of the whole run what rate it sets, without taking a step."""
 
     name = "schedule_as_planned"
-    looks_at = "the trainer's learning rate follows the planned schedule over the planned steps"
+    looks_at = "the trainer's learning rate follows the plan over all its steps, which can work"
 
     def look(self, subject: Subject) -> Finding:
         steps = _planned_steps(subject)
@@ -93,30 +92,20 @@ class ScheduleAsPlanned(Check):
         self, subject: Subject, steps: int, curves: dict[str, list[tuple[int, float]]]
     ) -> Finding:
         """Judge the plan itself: it is kept, but does it make sense?"""
-        peak = warmup_steps(subject.training.schedule, steps=steps) / steps
-        where = f"{subject.training.schedule.shape} over {steps} steps"
-        if steps < _FEW:
-            return self.warned(
-                f"the plan has {steps} steps: no schedule has room in so few",
-                measured=float(steps),
-                limit=float(_FEW),
-                advice="raise training.epochs, or lower training.batch_size",
-                curves=curves,
-            )
-        if peak > _LATE:
-            said = f"the rate rises until {peak:.0%} of the run ({where})"
-            share = {"measured": peak, "limit": _LATE, "curves": curves}
-            advice = "lower training.schedule.warmup (one_cycle: rising), a share of all steps"
-            if peak > _TOO_LATE:
-                return self.failed(f"{said}, which ends before it has fallen", advice=advice,
-                                   **share)  # fmt: skip
-            return self.warned(said, advice=advice, **share)
+        training = subject.training
+        odd = odd_of(training, steps=steps, rows=subject.planned_rows)
+        if odd is not None:
+            said = {"measured": odd.measured, "limit": odd.limit, "curves": curves}
+            if odd.broken:
+                return self.failed(odd.message, advice=odd.advice, **said)
+            return self.warned(odd.message, advice=odd.advice, **said)
+        peak = warmup_steps(training.schedule, steps=steps) / steps
         first, last = curves["learning rate"][0][1], curves["learning rate"][-1][1]
         return self.passed(
-            f"{where}: {first:.3g} at first, {subject.training.optimiser.lr:.3g} at "
-            f"{peak:.0%} of the run, {last:.3g} at last",
+            f"{training.schedule.shape} over {steps} steps: {first:.3g} at first, "
+            f"{training.optimiser.lr:.3g} at {peak:.0%} of the run, {last:.3g} at last",
             measured=peak,
-            limit=_LATE,
+            limit=LATE,
             curves=curves,
         )
 
