@@ -64,3 +64,15 @@ def test_values_that_were_left_out_before_are_named_too() -> None:
     finding = make(LabelsBecomeTargets(), subject)
     assert finding.verdict == "fail"
     assert finding.measured == pytest.approx(0.2)
+
+
+def test_a_target_made_of_nulls_is_said() -> None:
+    class Filled(Houses):
+        def target(self, frame: Any) -> Any:
+            return frame[self.label].fillna(0).to_numpy(dtype=np.float32)
+
+    rows = table(200)
+    rows.loc[::3, "dear"] = np.nan
+    finding = look(LabelsBecomeTargets, Filled(), rows)
+    assert finding.verdict == "warn"
+    assert "33.5% of the rows have no 'dear'" in finding.message

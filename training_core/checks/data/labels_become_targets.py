@@ -50,8 +50,25 @@ class LabelsBecomeTargets(Check):
                 "it",
                 measured=share, limit=_WARNS,
             )  # fmt: skip
+        filled = _nulls_with_a_target(subject)
+        if filled >= _WARNS:
+            return self.warned(
+                f"{filled:.1%} of the rows have no {subject.task.label!r}, and the task makes a "
+                "target of that: what is not known yet is trained as an answer",
+                advice="return NaN for nulls from target(), or write what they mean into the data",
+                measured=filled, limit=_WARNS,
+            )  # fmt: skip
         said = f", but for {share:.2%} of the rows" if share else ""
         return self.passed(f"each value of the label is a target{said}")
+
+
+def _nulls_with_a_target(subject: Subject) -> float:
+    """Return the share of rows whose label is null; rows without a target are not among them."""
+    rows = pd.concat([subject.train, subject.validation])
+    label = subject.task.label
+    if subject.task.kind == "multilabel" or label not in rows:
+        return 0.0
+    return float(rows[label].isna().mean())
 
 
 def _why(subject: Subject, lost: LostLabel) -> str:
