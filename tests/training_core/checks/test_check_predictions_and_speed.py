@@ -134,10 +134,10 @@ def test_where_the_plan_takes_too_long_a_simple_model_ahead_is_a_warning() -> No
 
 
 class _Weighed(Binary):
-    """Positives count ten times, so that predictions are no shares by intention."""
+    """Positives count a hundred times, so that predictions are no shares by intention."""
 
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
-        return super().loss(outputs, target) * (1 + 9 * target)
+        return super().loss(outputs, target) * (1 + 99 * target)
 
 
 def test_predictions_that_a_weighted_loss_bends_are_not_behind() -> None:
