@@ -24,6 +24,9 @@ _FURTHEST_STEP = {"regression": 1e9}  # others have logits, for which 50 is beyo
 def descend(losses: Callable[[Tensor], Tensor], start: Tensor, *, kind: Kind) -> Tensor:
     """Return where outputs go by themselves to lower their loss.
 
+    A loss may be none where outputs cannot be, such as the logarithm of a rate below 0: what went
+    there goes back, and comes nearer in smaller steps.
+
     Args:
         losses: Of outputs shaped as `start`.
         start: Left as it is.
@@ -33,8 +36,11 @@ def descend(losses: Callable[[Tensor], Tensor], start: Tensor, *, kind: Kind) ->
     furthest = _FURTHEST_STEP.get(kind, 50.0)
     steps, before = torch.full_like(outputs, 0.1), torch.zeros_like(outputs)
     lowest, best, last_gain = float("inf"), outputs, 0
+    inside = outputs
     for step in range(STEPS):
-        outputs = outputs.detach().requires_grad_()
+        outputs, steps = _back(losses, outputs, inside, steps)
+        inside = outputs = outputs.detach()
+        outputs.requires_grad_()
         total = losses(outputs).double().sum()
         value = float(total.detach())
         if value < lowest:
@@ -52,6 +58,22 @@ def descend(losses: Callable[[Tensor], Tensor], start: Tensor, *, kind: Kind) ->
         before = torch.where(turned < 0, 0.0, signs)  # after a turn, one step is left out
         outputs = outputs.detach() - steps * before
     return best
+
+
+def _back(
+    losses: Callable[[Tensor], Tensor], outputs: Tensor, inside: Tensor, steps: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return outputs and steps, those of examples that have no loss as they were before."""
+    with torch.no_grad():
+        outside = ~torch.isfinite(losses(outputs))
+        if not outside.any():
+            return outputs, steps
+        if outside.shape[:1] != outputs.shape[:1]:  # several examples share one output
+            outside = torch.ones(len(outputs), dtype=torch.bool)
+        which = outside.reshape(len(outputs), -1).any(1).nonzero().squeeze(1)
+        outputs, steps = outputs.clone(), steps.clone()
+        outputs[which], steps[which] = inside[which], steps[which] / 4
+        return outputs, steps
 
 
 def best_constant(task: Task, outputs: Tensor, examples: Examples) -> Tensor:

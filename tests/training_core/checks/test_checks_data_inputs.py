@@ -9,6 +9,7 @@ import check_data_texts as words
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from check_data_samples import (
     Houses,
     Shapes,
@@ -151,6 +152,39 @@ def test_attention_and_pooling_without_a_mask_are_found() -> None:
 
     finding = look(PaddingCountsForNothing, Unmasked(), words.texts())
     assert finding.verdict == "fail"
+    assert "padded positions fewer" in finding.message
+
+
+class _Pairs(words.TextPreprocessor):
+    columns = ["text", "other"]  # noqa: RUF012
+
+    def transform(self, frame: pd.DataFrame) -> Arrays:
+        other = super().transform(frame[["other"]].rename(columns={"other": "text"}))["tokens"]
+        return {**super().transform(frame), "other": other}
+
+
+def test_of_two_padded_texts_neither_is_cut_where_it_goes_on() -> None:
+    class Means(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.letters, self.head = nn.Embedding(9, 4, padding_idx=0), nn.Linear(8, 1)
+
+        def forward(self, tokens: Tensor, other: Tensor) -> Tensor:
+            sums = torch.cat([self.letters(each).sum(1) for each in (tokens, other)], dim=1)
+            outputs: Tensor = self.head(sums).squeeze(1)
+            return outputs
+
+    class Compared(words.Early):
+        def preprocessor(self) -> Preprocessor:
+            return _Pairs()
+
+        def build_model(self, preprocessor: Preprocessor) -> nn.Module:
+            return Means()
+
+    rows = words.texts()
+    rows["other"] = rows["text"].str[::-1].sample(frac=1, random_state=0).tolist()
+    finding = look(PaddingCountsForNothing, Compared(), rows)
+    assert finding.verdict == "pass", finding.message
     assert "padded positions fewer" in finding.message
 
 

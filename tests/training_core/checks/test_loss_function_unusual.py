@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-from check_loss_samples import Bars, FarValue, Three, Two, Value, Words, YesNo, found, sentences
+from check_loss_samples import (
+    Bars,
+    Changed,
+    FarValue,
+    Three,
+    Two,
+    Value,
+    Words,
+    YesNo,
+    found,
+    sentences,
+)
 from torch import Tensor, nn
 
 from training_core.checks.loss.loss_function import LossFunction
@@ -79,6 +94,19 @@ class _Poisson(FarValue):
         return outputs.exp() * 1000
 
 
+class _Rates(FarValue):
+    """Outputs are rates, of which a loss knows no logarithm below 0; half of the counts are 0."""
+
+    def build_model(self, preprocessor: Preprocessor) -> nn.Module:
+        return Changed(super().build_model(preprocessor), F.softplus)
+
+    def target(self, frame: pd.DataFrame) -> Any:
+        return np.maximum((super().target(frame) - 5600) / 1800, 0)
+
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return F.poisson_nll_loss(outputs, target, log_input=False, reduction="none")
+
+
 class _WithConstant(Three):
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
         return super().loss(outputs, target) + 0.7
@@ -99,7 +127,7 @@ class _MeanOfTokens(Words):
     "task",
     [
         _Smoothed, _Weighted, _Focal, _Hinge, _Brier, _Summed, _Huber, _Absolute, _Quantile,
-        _Poisson, _WithConstant, _MeanOfTokens,
+        _Poisson, _Rates, _WithConstant, _MeanOfTokens,
     ],
 )  # fmt: skip
 def test_an_unusual_loss_passes(task: type[Task]) -> None:

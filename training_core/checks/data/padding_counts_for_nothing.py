@@ -33,7 +33,8 @@ class PaddingCountsForNothing(Check):
         padding = find_padding(subject)
         if padding is None:
             raise NotApplicable("no array of tokens is padded")
-        rows = torch.argsort(padding.runs, descending=True, stable=True)[:_ROWS]
+        runs = _runs_of_all(subject.examples, padding)
+        rows = torch.argsort(runs, descending=True, stable=True)[:_ROWS]
         rows = rows[padding.runs[rows] > 0]
         batch = subject.examples.take(rows)
         padding = Padding(padding.name, padding.token, padding.runs[rows])
@@ -150,10 +151,24 @@ def _other_tokens(batch: Examples, padding: Padding, positions: Tensor) -> Examp
     return Examples({**batch.arrays, padding.name: changed}, batch.target, batch.units)
 
 
+def _runs_of_all(examples: Examples, padding: Padding) -> Tensor:
+    """Return the padded positions that end a row of every array of that length, int64 [N].
+
+    Two texts of one row are padded each to its own length; an array without padding counts not.
+    """
+    own = examples.arrays[padding.name]
+    runs = trailing(own == padding.token).minimum(padding.runs)
+    for name, array in examples.arrays.items():
+        if name != padding.name and array.shape == own.shape and array.dtype == own.dtype:
+            others = trailing(array == padding.token)
+            runs = runs.minimum(others) if others.any() else runs
+    return runs
+
+
 def _shorter(subject: Subject, batch: Examples, padding: Padding) -> tuple[Examples, int] | None:
     """Leave out half of the padding that all rows have, in every array of that length."""
     array = batch.arrays[padding.name]
-    common = int(trailing(array == padding.token).minimum(padding.runs).min())
+    common = int(_runs_of_all(batch, padding).min())
     if common < 1:
         return None
     cut = max(1, common // 2)
