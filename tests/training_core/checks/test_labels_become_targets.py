@@ -76,3 +76,16 @@ def test_a_target_made_of_nulls_is_said() -> None:
     finding = look(LabelsBecomeTargets, Filled(), rows)
     assert finding.verdict == "warn"
     assert "33.5% of the rows have no 'dear'" in finding.message
+
+
+def test_values_that_all_become_one_target_are_found() -> None:
+    class Truthy(Houses):
+        def target(self, frame: Any) -> Any:
+            return frame[self.label].astype(bool).to_numpy(dtype=np.float32)
+
+    rows = table(200)
+    rows["dear"] = np.where(rows["dear"] > 0, "True", "False")
+    finding = look(LabelsBecomeTargets, Truthy(), rows)
+    assert finding.verdict == "fail"
+    assert "'True'" in finding.message
+    assert "all rows have the same target" in finding.message

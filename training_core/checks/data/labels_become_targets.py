@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pandas as pd
 
 from training_core.checks.contract import Check, Finding, NotApplicable
@@ -50,6 +53,12 @@ class LabelsBecomeTargets(Check):
                 "it",
                 measured=share, limit=_WARNS,
             )  # fmt: skip
+        for label, first, second in _joined(subject):
+            return self.failed(
+                f"{label!r} says {first!r} and {second!r}, and all rows have the same target",
+                advice="read the values themselves: bool('False') is true",
+                measured=1.0, limit=1.0,
+            )  # fmt: skip
         filled = _nulls_with_a_target(subject)
         if filled >= _WARNS:
             return self.warned(
@@ -60,6 +69,21 @@ class LabelsBecomeTargets(Check):
             )  # fmt: skip
         said = f", but for {share:.2%} of the rows" if share else ""
         return self.passed(f"each value of the label is a target{said}")
+
+
+def _joined(subject: Subject) -> Iterator[tuple[str, Any, Any]]:
+    """Yield labels of several frequent values of which the target knows one, and two of these."""
+    task, rows = subject.task, subject.train
+    names = getattr(task, "labels", ()) if task.kind == "multilabel" else [task.label]
+    target = subject.examples.target.reshape(len(rows), -1)
+    for place, name in enumerate(names):
+        if name not in rows or target.shape[1] != len(names):
+            continue
+        values = [value for value in rows[name] if pd.api.types.is_scalar(value)]
+        shares = pd.Series(values, dtype=object).value_counts(normalize=True)
+        frequent = [value for value, share in shares.items() if share >= _FAILS]
+        if len(frequent) > 1 and bool((target[:, place] == target[0, place]).all()):
+            yield name, frequent[0], frequent[1]
 
 
 def _nulls_with_a_target(subject: Subject) -> float:
