@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -11,8 +12,10 @@ import pandas as pd
 import pyarrow as pa
 
 from components.common.tables import columns_of, quoted
-from training_core.checks.lost_labels import LostLabel
 from training_core.errors import StoppedByGate
+
+if TYPE_CHECKING:
+    from training_core.checks.lost_labels import LostLabel
 
 Target = Callable[[pd.DataFrame], npt.NDArray[np.float32]]
 TARGETS = "targets"
@@ -68,6 +71,8 @@ def lost_labels(connection: duckdb.DuckDBPyConnection, view: str, label: str) ->
 
     The most frequent ones, as JSON has them: a text in each of a million rows is named once.
     """
+    from training_core.checks.lost_labels import LostLabel  # it imports torch: a second and a half
+
     rows = connection.execute(f"SELECT count(*) FROM {quoted(view)}").fetchall()[0][0]
     found = connection.execute(
         f"SELECT {VALUE}, count(*) FROM {quoted(view)} JOIN {TARGETS} "
