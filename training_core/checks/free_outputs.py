@@ -36,12 +36,21 @@ def descend(losses: Callable[[Tensor], Tensor], start: Tensor, *, kind: Kind) ->
     furthest = _FURTHEST_STEP.get(kind, 50.0)
     steps, before = torch.full_like(outputs, 0.1), torch.zeros_like(outputs)
     lowest, best, last_gain = float("inf"), outputs, 0
-    inside = outputs
+    inside, known = outputs, torch.zeros((), dtype=torch.bool)
     for step in range(STEPS):
-        outputs, steps = _back(losses, outputs, inside, steps)
-        inside = outputs = outputs.detach()
-        outputs.requires_grad_()
-        total = losses(outputs).double().sum()
+        outputs = outputs.detach().requires_grad_()
+        each = losses(outputs).double()
+        is_loss = torch.isfinite(each.detach())
+        lost = known & ~is_loss
+        if lost.any():
+            # whichever outputs these examples share with whom, they are those with a gradient
+            (gradient,) = torch.autograd.grad(each[lost].sum(), outputs)
+            theirs = gradient != 0  # NaN is not 0 either
+            outputs = torch.where(theirs, inside, outputs.detach())
+            steps = torch.where(theirs, steps / 4, steps)
+            continue
+        inside, known = outputs.detach(), is_loss
+        total = each.sum()
         value = float(total.detach())
         if value < lowest:
             last_gain = step if value < lowest - 1e-7 * abs(lowest) else last_gain
@@ -58,22 +67,6 @@ def descend(losses: Callable[[Tensor], Tensor], start: Tensor, *, kind: Kind) ->
         before = torch.where(turned < 0, 0.0, signs)  # after a turn, one step is left out
         outputs = outputs.detach() - steps * before
     return best
-
-
-def _back(
-    losses: Callable[[Tensor], Tensor], outputs: Tensor, inside: Tensor, steps: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return outputs and steps, those of examples that have no loss as they were before."""
-    with torch.no_grad():
-        outside = ~torch.isfinite(losses(outputs))
-        if not outside.any():
-            return outputs, steps
-        if outside.shape[:1] != outputs.shape[:1]:  # several examples share one output
-            outside = torch.ones(len(outputs), dtype=torch.bool)
-        which = outside.reshape(len(outputs), -1).any(1).nonzero().squeeze(1)
-        outputs, steps = outputs.clone(), steps.clone()
-        outputs[which], steps[which] = inside[which], steps[which] / 4
-        return outputs, steps
 
 
 def best_constant(task: Task, outputs: Tensor, examples: Examples) -> Tensor:
