@@ -78,7 +78,7 @@ def test_texts_hashed_by_python_are_other_numbers_and_plain_code_makes_the_same(
     plain, hashed = fitted("Plain"), fitted("Hashed")
     assert not rows_apart(plain.transform(ROWS), transformed_elsewhere(plain, ROWS))
     wrong = rows_apart(hashed.transform(ROWS), transformed_elsewhere(hashed, ROWS))
-    assert wrong == "'word' differs in 100% of the rows"
+    assert wrong.startswith("'word' differs in 100% of the rows: at [0")
 
 
 def test_what_fit_leaves_in_the_module_is_not_there(fitted: Fitted) -> None:

@@ -42,6 +42,7 @@ def form_of(raw: Examples, augmented: Examples) -> str:
 
 
 def equal(one: Examples, other: Examples) -> bool:
+    """Return whether arrays and targets are equal, value by value."""
     same = all(torch.equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
     return same and torch.equal(one.target, other.target)
 

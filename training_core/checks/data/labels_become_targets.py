@@ -56,7 +56,7 @@ class LabelsBecomeTargets(Check):
         for label, first, second in _joined(subject):
             return self.failed(
                 f"{label!r} says {first!r} and {second!r}, and all rows have the same target",
-                advice="read the values themselves: bool('False') is true",
+                advice="let target() tell them apart: bool('False'), for one, is true",
                 measured=1.0, limit=1.0,
             )  # fmt: skip
         filled = _nulls_with_a_target(subject)

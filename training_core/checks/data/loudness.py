@@ -38,14 +38,9 @@ def loudness_of(raw: Examples, augmented: Examples) -> dict[str, Loudness]:
     for name, array in raw.arrays.items():
         if is_index(array) or not array.numel() or not array.is_floating_point():
             continue
-        before, after = _channels(flat(array), array.shape), _channels(
-            flat(augmented.arrays[name]), array.shape
-        )  # fmt: skip
-        each = [
-            _of(one, other)
-            for one, other in zip(before, after, strict=True)
-            if _varies(one)
-        ]  # fmt: skip
+        before = _channels(flat(array), array.shape)
+        after = _channels(flat(augmented.arrays[name]), array.shape)
+        each = [_of(one, other) for one, other in zip(before, after, strict=True) if _varies(one)]
         if each:  # of columns the median: one odd column is not the array
             figures = np.median(np.array(each), axis=0)
             found[name] = Loudness(*(float(figure) for figure in figures))
@@ -74,11 +69,7 @@ def _of(raw: Numbers, augmented: Numbers) -> tuple[float, float, float]:
     beyond = np.maximum(np.maximum(low - augmented, augmented - high), 0.0)
     outside = float(np.median(np.sqrt((beyond**2).mean(1))))
     change = float(np.sqrt(((augmented - raw) ** 2).mean()))
-    return (
-        outside / deviation,
-        augmented.std() / deviation,
-        change / deviation,
-    )
+    return outside / deviation, augmented.std() / deviation, change / deviation
 
 
 def too_loud(found: dict[str, Loudness]) -> tuple[str, str, float] | None:

@@ -86,18 +86,28 @@ def transformed_elsewhere(fitted: Preprocessor, frame: pd.DataFrame) -> Arrays:
 
 
 def rows_apart(one: Arrays, other: Arrays) -> str:
-    """Say which array differs, and in what share of its rows; empty: none does."""
+    """Say which array of `other` is not as in `one`, in what share of rows and where; empty: none.
+
+    Floats may differ by 1e-5 of themselves: sums may be taken in another order.
+    """
     if one.keys() != other.keys():
         return f"the arrays are {', '.join(other)} instead of {', '.join(one)}"
     for name, array in one.items():
         found = other[name]
         if found.shape != array.shape or found.dtype != array.dtype:
-            return f"{name!r} is {found.dtype} {list(found.shape)}, not {list(array.shape)}"
-        if array.dtype.kind == "f":  # sums may be taken in another order
+            return (
+                f"{name!r} is {found.dtype} {list(found.shape)}, "
+                f"not {array.dtype} {list(array.shape)}"
+            )
+        if array.dtype.kind == "f":
             same = np.isclose(found, array, rtol=1e-5, atol=1e-6, equal_nan=True)
         else:
             same = found == array
         wrong = ~same.reshape(len(same), -1).all(axis=1)
         if wrong.any():
-            return f"{name!r} differs in {wrong.mean():.0%} of the rows"
+            place = tuple(np.argwhere(~same)[0].tolist())
+            return (
+                f"{name!r} differs in {wrong.mean():.0%} of the rows: "
+                f"at {list(place)} it is {found[place]:.6g}, not {array[place]:.6g}"
+            )
     return ""

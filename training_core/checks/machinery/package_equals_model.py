@@ -27,7 +27,7 @@ from training_core.checks.subject import Subject
 from training_core.determinism import seed_everything
 from training_core.errors import TrainingFailed
 from training_core.examples import Examples
-from training_core.task import Arrays, MultilabelTask
+from training_core.task import MultilabelTask
 
 Predictions = npt.NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class PackageEqualsModel(Check):
             )
         rebuilt = type(fitted).from_state_dict(state)
         frame = subject.train.head(_ROWS)
-        wrong = _array_apart(fitted.transform(frame.copy()), rebuilt.transform(frame.copy()))
+        wrong = rows_apart(fitted.transform(frame.copy()), rebuilt.transform(frame.copy()))
         if not wrong:
             return None
         return self.failed(
@@ -186,7 +186,7 @@ class PackageEqualsModel(Check):
                 **measured,
             )
         trained = {name: array[: len(frame)].numpy() for name, array in tensors.arrays.items()}
-        wrong = _array_apart(trained, loaded.preprocessor.transform(frame.copy()))
+        wrong = rows_apart(trained, loaded.preprocessor.transform(frame.copy()))
         because = f" ({wrong} as in training)" if wrong else ""
         return self.failed(
             f"the packaged model predicts {which.said} otherwise than the network does, by "
@@ -253,21 +253,6 @@ def _apart(found: Predictions, expected: Predictions) -> float:
     size = max(float(np.abs(expected).mean()), float(expected.std()), 1e-12)
     apart = np.where(np.isnan(found) & np.isnan(expected), 0.0, np.abs(found - expected))
     return float(np.nan_to_num(apart, nan=np.inf).max()) / size
-
-
-def _array_apart(one: Arrays, other: Arrays) -> str:
-    """Say which array differs, and where; empty: none."""
-    if one.keys() != other.keys():
-        return f"arrays are {sorted(other)} instead of {sorted(one)}"
-    for name, array in one.items():
-        found = other[name]
-        if found.shape != array.shape or found.dtype != array.dtype:
-            return f"{name} is {found.dtype} {list(found.shape)}"
-        close = np.isclose(found, array, rtol=1e-5, atol=1e-6, equal_nan=array.dtype.kind == "f")
-        if not close.all():
-            place = np.argwhere(~close)[0].tolist()
-            return f"{name}{place} is {found[tuple(place)]:.6g}, not {array[tuple(place)]:.6g}"
-    return ""
 
 
 def _out_of_range(predictions: Predictions, kind: str) -> str:
