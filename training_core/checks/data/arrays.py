@@ -14,6 +14,7 @@ from training_core.examples import Examples
 from training_core.task import Arrays, Preprocessor
 
 Numbers = npt.NDArray[np.float64]
+_CHANNELS = 4  # at most: an array [N, 3, height, width] has three scales, not three thousand
 
 # Far above the rounding of a matrix product over other rows, far below any statistic of a batch.
 _OF_COLUMN, _OF_ARRAY = 1e-4, 1e-5
@@ -115,3 +116,14 @@ def _common(
         if rest.size and (rest != rest.flat[0]).any():
             raise ValueError(f"{name!r} has the shape {list(a.shape)} and then {list(b.shape)}")
     return a[:, :width], b[:, :width]
+
+
+def channels_of(values: Numbers, shape: tuple[int, ...]) -> list[Numbers]:
+    """Cut an array into parts of one scale, each [N, values]: columns, channels, or the whole."""
+    if len(shape) <= 2:
+        return [values[:, i : i + 1] for i in range(values.shape[1])]
+    if shape[1] <= _CHANNELS:
+        return list(np.split(values, shape[1], axis=1))
+    if shape[-1] <= _CHANNELS:
+        return [values[:, i :: shape[-1]] for i in range(shape[-1])]
+    return [values]

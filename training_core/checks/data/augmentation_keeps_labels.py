@@ -13,8 +13,10 @@ from training_core.checks.contract import Check, Finding, NotApplicable, Sample
 from training_core.checks.data.augmented import equal, form_of, pairs_of, same_draw
 from training_core.checks.data.loudness import hardly_heard, loudness_of, too_loud
 from training_core.checks.data.mixing import mixed_of
-from training_core.checks.data.neighbours import Space, target_distance
+from training_core.checks.data.neighbours import Space, is_chance, target_distance
 from training_core.checks.data.provenance import provenance_of, with_other_targets
+from training_core.checks.data.raw_and_augmented import answers_moved, loses_on_raw
+from training_core.checks.data.tell_tale import tell_tale
 from training_core.checks.data.turned import turned
 from training_core.checks.data.unlearnable import doubtful, plain_training, unlearnable
 from training_core.checks.subject import Subject
@@ -74,7 +76,11 @@ class AugmentationKeepsLabels(Check):
         loud = self._scale(subject, raw, drawn[0])
         if loud is not None and loud.verdict == "fail":
             return loud
-        finding = self._rows_are_their_own(subject, raw) or self._labels(subject, raw, drawn[0])
+        finding = (
+            self._rows_are_their_own(subject, raw)
+            or self._harm(subject, raw, drawn[0])
+            or self._labels(subject, raw, drawn[0])
+        )
         if finding.verdict == "pass" and loud is not None:
             return loud
         if finding.verdict != "fail" and all(equal(drawn[0], each) for each in drawn[1:]):
@@ -128,7 +134,9 @@ class AugmentationKeepsLabels(Check):
         if 1 - float(usually.mean()) < _TELLING * float(random.double().mean()):
             # 3. The label went elsewhere, and the inputs are not like those that have it.
             strayed = ~nearer & (moved > half)
-            if _is_chance((from_other > half)[strayed], random):
+            if is_chance(
+                (from_other > half)[strayed], random, least=max(_PAIRS, _FEW * len(random))
+            ):
                 return self._wrong(strayed, "got a label that nothing like them has", samples)
             # 4. The inputs are like those of one other label, and those of that label like this
             # one's.
@@ -227,6 +235,25 @@ class AugmentationKeepsLabels(Check):
         make = self.failed if measured > _MIXED else self.warned
         return make(said, advice=advice, samples=samples, measured=measured, limit=_MIXED)
 
+    def _harm(self, subject: Subject, raw: Examples, augmented: Examples) -> Finding | None:
+        """What it leaves behind tells no label; raw examples stay known, and targets the answer."""
+        harm = (
+            tell_tale(subject)
+            or loses_on_raw(subject)
+            or answers_moved(subject, lambda: plain_training(subject))
+        )
+        if harm is None:
+            return None
+        make = self.failed if harm.broken else self.warned
+        samples = pairs_of(subject, raw, augmented)
+        return make(
+            harm.said,
+            advice=harm.advice,
+            measured=harm.measured,
+            limit=harm.limit,
+            samples=samples,
+        )
+
     def _by_a_network(self, subject: Subject, samples: list[Sample]) -> Finding | None:
         """Ask a network that has seen raw examples only, about held-back ones.
 
@@ -268,13 +295,3 @@ class AugmentationKeepsLabels(Check):
             f"{share:.0%} of augmented examples {what}", measured=share, limit=_FEW,
             samples=samples, advice="change inputs and target of an example together",
         )  # fmt: skip
-
-
-def _is_chance(wrong: Tensor, random: Tensor) -> bool:
-    """Say whether neighbours' labels are wrong as often as anybody's, in enough examples."""
-    count = len(wrong)
-    if count < max(_PAIRS, _FEW * len(random)):
-        return False
-    usual = float(random.double().mean())
-    error = math.sqrt(max(usual * (1 - usual), 1 / count) / count)
-    return float(wrong.double().mean()) > usual - 2 * error

@@ -6,6 +6,7 @@ from training_core.checks.contract import Check, Finding
 from training_core.checks.data import problems
 from training_core.checks.data.arrays import column_name, flat, thinned
 from training_core.checks.data.arrivals import of_responses
+from training_core.checks.data.levels import of_levels
 from training_core.checks.data.pictures import SHOWN, samples_of
 from training_core.checks.data.scales import Scales
 from training_core.checks.data.squeezed import of_noise, of_stand_ins
@@ -41,6 +42,7 @@ class InputsBeforeNetwork(Check):
             of_unknown,
             of_noise,
             of_stand_ins,
+            of_levels,
             of_responses,
             of_standardising,
         ):

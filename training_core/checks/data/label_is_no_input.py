@@ -11,7 +11,9 @@ import torch
 from training_core.augmentation import augmentation_of
 from training_core.checks.contract import Check, Finding, NotApplicable
 from training_core.checks.data.arrays import Numbers, column_name, first_difference, flat, is_index
+from training_core.checks.data.filled import filled_by_class
 from training_core.checks.data.frames import copy_of, label_columns, sample_of
+from training_core.checks.data.group_means import group_mean
 from training_core.checks.data.own_labels import LIMIT, SOME, own_labels
 from training_core.checks.data.telling import (
     TOO_GOOD,
@@ -57,7 +59,7 @@ class LabelIsNoInput(Check):
         equal = _equal_column(subject, examples)
         if equal:
             return self.failed(f"{equal} is the target under another name", advice=_TAKE_OUT)
-        own = self._own(subject)
+        own = self._filled(subject) or self._group(subject) or self._own(subject)
         if own is not None:
             return own
         how_well, column = _best_column(subject, examples)
@@ -89,6 +91,35 @@ class LabelIsNoInput(Check):
         if reached:
             return self.failed(f"{reached} changes with the label", advice=_TAKE_OUT)
         return self._own(subject) or self.passed("without the label the tensors are the same")
+
+    def _filled(self, subject: Subject) -> Finding | None:
+        """What stands where nothing was known may have been taken from the label."""
+        found = filled_by_class(subject)
+        if found is None:
+            return None
+        values = " and ".join(f"{value:.6g}" for value in found.values[:3])
+        return self.failed(
+            f"{found.share:.1%} of the rows have one of {len(found.values)} values of "
+            f"{found.column!r} ({values}) that occur in rows of one class each: nulls filled by "
+            "class",
+            measured=found.share,
+            limit=0.0,
+            advice="leave nulls null, or let fit learn one value for all of them",
+        )
+
+    def _group(self, subject: Subject) -> Finding | None:
+        """A mean over the whole table holds the label of the very row."""
+        found = group_mean(subject)
+        if found is None:
+            return None
+        return self.failed(
+            f"{found.column!r} is the mean or the sum of the label over all rows with the same "
+            f"{found.key!r}, in {found.share:.0%} of the rows whose group has different labels: it "
+            "holds each row's own label",
+            measured=found.share,
+            limit=0.0,
+            advice="take the labels of earlier rows alone, as they are known when the model serves",
+        )
 
     def _own(self, subject: Subject) -> Finding | None:
         """What fit takes from labels may come back as a row's own one."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from training_core.checks.data.arrays import Numbers, flat, is_index
+from training_core.checks.data.arrays import Numbers, channels_of, flat, is_index
 from training_core.examples import Examples
 
 _INNER = 0.02  # of the values on each side, that lie outside the usual range
@@ -14,7 +14,6 @@ _VARIED = 0.05  # share of rows that must differ from the most frequent value
 _LOUD, _RATHER_LOUD = 3.0, 1.0  # deviations outside, in half of the examples
 _GONE, _RATHER_GONE = 20.0, 5.0  # times smaller deviations than raw ones
 _SILENT = 0.002  # of the deviation: a grey level and less of a photograph
-_CHANNELS = 4  # at most: an array [N, 3, height, width] has three scales, not three thousand
 
 
 @dataclass(frozen=True)
@@ -38,24 +37,13 @@ def loudness_of(raw: Examples, augmented: Examples) -> dict[str, Loudness]:
     for name, array in raw.arrays.items():
         if is_index(array) or not array.numel() or not array.is_floating_point():
             continue
-        before = _channels(flat(array), array.shape)
-        after = _channels(flat(augmented.arrays[name]), array.shape)
+        before = channels_of(flat(array), array.shape)
+        after = channels_of(flat(augmented.arrays[name]), array.shape)
         each = [_of(one, other) for one, other in zip(before, after, strict=True) if _varies(one)]
         if each:  # of columns the median: one odd column is not the array
             figures = np.median(np.array(each), axis=0)
             found[name] = Loudness(*(float(figure) for figure in figures))
     return found
-
-
-def _channels(values: Numbers, shape: tuple[int, ...]) -> list[Numbers]:
-    """Cut an array into parts of one scale, each [N, values]: columns, channels, or the whole."""
-    if len(shape) <= 2:
-        return [values[:, i : i + 1] for i in range(values.shape[1])]
-    if shape[1] <= _CHANNELS:
-        return list(np.split(values, shape[1], axis=1))
-    if shape[-1] <= _CHANNELS:
-        return [values[:, i :: shape[-1]] for i in range(shape[-1])]
-    return [values]
 
 
 def _varies(values: Numbers) -> bool:

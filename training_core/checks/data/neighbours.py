@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,3 +69,19 @@ def target_distance(one: Tensor, other: Tensor, *, kind: Kind, spread: float) ->
     if kind == "regression":
         return (a - b).abs().flatten(1).mean(1) / spread if a.ndim > 1 else (a - b).abs() / spread
     return (a - b).abs() if a.ndim == 1 else (a - b).abs().flatten(1).mean(1)
+
+
+def is_chance(wrong: Tensor, random: Tensor, *, least: float) -> bool:
+    """Say whether neighbours' labels are wrong as often as anybody's, in enough examples.
+
+    Args:
+        wrong: Whether each neighbour's label is, bool [examples].
+        random: Whether that of any other example is, bool [N].
+        least: Examples, below which there is no telling.
+    """
+    count = len(wrong)
+    if count < least:
+        return False
+    usual = float(random.double().mean())
+    error = math.sqrt(max(usual * (1 - usual), 1 / count) / count)
+    return float(wrong.double().mean()) > usual - 2 * error

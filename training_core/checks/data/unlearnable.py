@@ -34,6 +34,16 @@ def plain_training(subject: Subject) -> ShortTraining:
     return _train(subject, task, steps=subject.short_steps, model=subject.build())
 
 
+def longer_training(subject: Subject) -> nn.Module:
+    """Return the network of the short training after three times its steps, augmented as it is."""
+    return _train(
+        subject,
+        subject.task,
+        steps=(_LONGER - 1) * subject.short_steps,
+        model=copy.deepcopy(subject.trained.model),
+    ).model
+
+
 def told_apart(subject: Subject, model: nn.Module, examples: Examples) -> dict[str, float]:
     """Say how well a network tells labels apart: 0.5 is chance, 1 perfect.
 
@@ -107,12 +117,7 @@ def unlearnable(subject: Subject, plain: Callable[[], ShortTraining]) -> Lost | 
     ]  # fmt: skip
     if not lost:
         return None
-    longer = _train(
-        subject,
-        subject.task,
-        steps=(_LONGER - 1) * subject.short_steps,
-        model=copy.deepcopy(subject.trained.model),
-    ).model
+    longer = longer_training(subject)
     augment = augmentation_of(subject.task, seed=1)
     augmented = augment(held, sample=0, part=0)
     of_raw, of_both = told_apart(subject, longer, held), told_apart(subject, longer, augmented)

@@ -21,6 +21,7 @@ SEEDS = (0, 1)  # untrained networks looked at besides the trained one
 MOST = 4_096  # rows of one round over all inputs, above FIRST each
 ELEMENTS = 2_000_000  # of a call's arrays
 CHARTED = 40
+NEARLY_ALL = 0.75  # of an array's positions: so little is read on purpose of a shorter array
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class InputsReachOutputs(Check):
         )
 
     def _unread(self, unread: list[Unread], model: nn.Module, chart: Heat) -> Finding:
-        """Fail where a stride leaps over them; a part that is cut away may be meant."""
+        """Fail where a stride leaps over them, or few are left; a part cut away may be meant."""
         most = max(unread, key=lambda each: (each.inside, each.share))
         message = f"{most.share:.0%} of the positions of {most.array!r} never reach the outputs"
         told = {"measured": most.share, "limit": MANY, "heat": chart}
@@ -93,9 +94,10 @@ class InputsReachOutputs(Check):
                 advice="see that kernel size and stride are not in each other's place",
                 **told,
             )
-        return self.warned(
-            message, advice="see that what is cut away or left out is meant to be", **told
-        )
+        advice = "see that what is cut away or left out is meant to be"
+        if most.share >= NEARLY_ALL:
+            return self.failed(message, advice=advice, **told)
+        return self.warned(message, advice=advice, **told)
 
     def _dead(
         self,

@@ -6,7 +6,7 @@ from torch import nn
 
 from training_core.checks.chance import state_of
 from training_core.checks.contract import Check, Finding
-from training_core.checks.graph.calling import listed
+from training_core.checks.graph.calling import after_training, listed
 from training_core.checks.graph.decay import LARGEST, decay_of
 from training_core.checks.graph.never_trained import (
     called_modules,
@@ -17,11 +17,13 @@ from training_core.checks.graph.never_trained import (
     unregistered,
     unsaved_state_matters,
 )
+from training_core.checks.graph.slopes import wrong_slopes
 from training_core.checks.graph.update_trace import Trace, trace_updates
 from training_core.checks.subject import Subject
 
 LARGE_SHARE = 0.5  # of all weights that are frozen: said aloud
 TABLED = 200
+FAINT = 1e-5  # of the largest gradient: of a matrix, less may be rounding
 
 Problem = tuple[str, str]  # what is wrong, and what to do
 
@@ -34,7 +36,7 @@ class ParametersTrain(Check):
     def look(self, subject: Subject) -> Finding:
         trace = trace_updates(subject)
         wrong, doubtful = [*_unsaved(subject, trace)], []
-        for find in (_frozen, _without_gradient, _not_finite, _groups, _decay):
+        for find in (_frozen, _without_gradient, _slopes, _not_finite, _groups, _decay):
             failing, warning = find(subject, trace)
             wrong += failing
             doubtful += warning
@@ -103,20 +105,28 @@ def _without_gradient(subject: Subject, trace: Trace) -> tuple[list[Problem], li
     doubtful: list[Problem] = []
     trained = {name: p for name, p in trace.parameters.items() if p.requires_grad and p.numel()}
     none = [n for n in trained if not trace.gradients.get(n) and n not in trace.not_finite]
+    faint = FAINT * max(trace.gradients.values(), default=0.0)
+    none += [n for n in trained if 0 < trace.gradients.get(n, 0.0) < faint and _is_matrix(trace, n)]
     if not none or not trace.steps:
         if none:
             wrong.append(("the loss has no gradient at all", "look for detach() or no_grad()"))
         return wrong, doubtful
     called = called_modules(subject, trace.model)
-    detached, unused, idle = [], [], []
+    detached, unused, idle, void = [], [], [], []
     for owner in _modules(none):
         names = [name for name in none if owner in (name.rpartition(".")[0], name)]
         if outputs_depend_on(subject, trace.model, shaken(trace.model, names)):
-            detached += names
+            detached += [name for name in names if not trace.gradients.get(name)]
         elif forgotten(trace.model, names[0], called):
             unused += names
+        elif any(_is_matrix(trace, name) for name in names):
+            void += names
         else:
             idle += names
+    if void:
+        what = f"called, and without influence on outputs: {listed(_modules(void))}"
+        advice = "look for a softmax or a norm over one single value behind it, which is constant"
+        wrong.append((what, advice))
     if detached:
         doubt = [n for n in detached if n in trace.reached and _may_be_padding(trace.model, n)]
         sure = [name for name in detached if name not in doubt]
@@ -131,6 +141,20 @@ def _without_gradient(subject: Subject, trace: Trace) -> tuple[list[Problem], li
         what = f"without gradient, and without influence on outputs: {listed(idle)}"
         doubtful.append((what, "see whether it is meant to be used"))
     return wrong, doubtful
+
+
+def _slopes(subject: Subject, trace: Trace) -> tuple[list[Problem], list[Problem]]:
+    """Gradients that are only a part of what outputs do."""
+    found = wrong_slopes(subject, after_training(subject))
+    if not found:
+        return [], []
+    worst = max(found, key=lambda slope: abs(slope.measured - slope.said))
+    what = (
+        f"gradients are not the slopes of the outputs: {listed([slope.name for slope in found])} "
+        f"(that of {worst.name} is {worst.said:.3g}, and moving it says {worst.measured:.3g})"
+    )
+    advice = "look for detach() and no_grad() within forward, as of a state between its steps"
+    return [(what, advice)], []
 
 
 def _not_finite(subject: Subject, trace: Trace) -> tuple[list[Problem], list[Problem]]:
@@ -198,6 +222,12 @@ def _table(trace: Trace) -> list[dict[str, str | float]]:
 def _modules(names: list[str]) -> list[str]:
     """The modules that hold some parameters, in order."""
     return list(dict.fromkeys(name.rpartition(".")[0] or name for name in names))
+
+
+def _is_matrix(trace: Trace, name: str) -> bool:
+    """Say whether it is a matrix or a kernel: a table's rows may be out of use, these may not."""
+    owner = trace.model.get_submodule(name.rpartition(".")[0])
+    return trace.parameters[name].ndim >= 2 and not isinstance(owner, nn.Embedding)
 
 
 def _is_torchs(model: nn.Module, name: str) -> bool:

@@ -194,8 +194,8 @@ def _ignored(task: Task, counts: Tensor, examples: Examples) -> Broken | None:
         return Broken(
             message=f"all {int(ignored.sum())} of {len(counts)} examples whose labels are {said}, "
             "and no others, have the same loss whatever is predicted: they teach nothing",
-            advice="use a loss in which a label that is absent counts too, such as "
-            "binary_cross_entropy_with_logits",
+            advice="look for ignore_index and weights of 0; of labels that may be absent, use a "
+            "loss in which these count too, such as binary_cross_entropy_with_logits",
             measured=share,
             limit=0.0,
         )
@@ -217,7 +217,13 @@ def _are_all_of_one_label(task: Task, ignored: Tensor, target: Tensor) -> bool:
 
     What is masked has a value that is no label, such as -1.
     """
-    if task.kind != "multilabel" or int(ignored.sum()) < _SEVERAL or bool(ignored.all()):
+    if int(ignored.sum()) < _SEVERAL or bool(ignored.all()):
+        return False
+    if task.kind == "multiclass" and target.ndim == 1:
+        return bool((target[ignored] >= 0).all()) and torch.equal(
+            torch.isin(target, target[ignored]), ignored
+        )
+    if task.kind != "multilabel":
         return False
     first = target[ignored][0]
     if float(first.min()) < 0 or float(first.max()) > 1 or bool((first == 0.5).any()):

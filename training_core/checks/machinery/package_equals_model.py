@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import nn
 
 from training_core import package
 from training_core.checks.contract import Check, Finding
+from training_core.checks.graph.calling import outputs_of
 from training_core.checks.machinery.another_process import (
     NoProcess,
     Raised,
     rows_apart,
     transformed_elsewhere,
 )
+from training_core.checks.machinery.predictions import Predictions, coarse, out_of_range
 from training_core.checks.machinery.small_runs import trained_copy
 from training_core.checks.subject import Subject
 from training_core.determinism import seed_everything
@@ -29,12 +30,9 @@ from training_core.errors import TrainingFailed
 from training_core.examples import Examples
 from training_core.task import MultilabelTask
 
-Predictions = npt.NDArray[np.float64]
-
 _ROWS = 96  # of train and of validation each
 _ALONE = 6  # rows that are predicted one at a time
 _TOLERANCE = 1e-4  # of the predictions' size; an exported graph adds up in another order
-_PROBABILITIES = ("binary", "multilabel", "multiclass", "sequence")
 
 
 class PackageEqualsModel(Check):
@@ -150,12 +148,9 @@ class PackageEqualsModel(Check):
             examples = subject.held_back if each.validation else subject.examples
             tensors = examples.take(torch.tensor(each.rows))
             expected = _expected(subject, model, tensors)
-            wrong = _out_of_range(expected, subject.task.kind)
+            wrong = self._impossible(subject, model, tensors, expected)
             if wrong:
-                return self.failed(
-                    f"predictions are {wrong}, which a {subject.task.kind} task has not",
-                    advice="mend the task's predict",
-                )
+                return wrong
             try:
                 found = np.concatenate([_serve(loaded, frame) for frame in each.frames])
             except KeyError as error:
@@ -173,6 +168,25 @@ class PackageEqualsModel(Check):
             measured=most,
             limit=_TOLERANCE,
         )
+
+    def _impossible(
+        self, subject: Subject, model: nn.Module, tensors: Examples, expected: Predictions
+    ) -> Finding | None:
+        kind = subject.task.kind
+        wrong = out_of_range(expected, kind)
+        if wrong:
+            return self.failed(
+                f"predictions are {wrong}, which a {kind} task has not",
+                advice="mend the task's predict",
+            )
+        outputs = outputs_of(model, tensors).double().numpy()
+        few = coarse(expected, outputs, kind)
+        if few:
+            return self.failed(
+                f"predictions are only {few}: they rank nothing any more",
+                advice="let the task's predict return probabilities, not classes or rounded ones",
+            )
+        return None
 
     def _differs(
         self, loaded: package.Package, which: _Way, tensors: Examples, apart: float
@@ -253,18 +267,3 @@ def _apart(found: Predictions, expected: Predictions) -> float:
     size = max(float(np.abs(expected).mean()), float(expected.std()), 1e-12)
     apart = np.where(np.isnan(found) & np.isnan(expected), 0.0, np.abs(found - expected))
     return float(np.nan_to_num(apart, nan=np.inf).max()) / size
-
-
-def _out_of_range(predictions: Predictions, kind: str) -> str:
-    """Say what predictions of this kind cannot be; empty: nothing."""
-    if not np.isfinite(predictions).all():
-        return "not finite"
-    if kind not in _PROBABILITIES:
-        return ""
-    low, high = float(predictions.min()), float(predictions.max())
-    if low < -1e-6 or high > 1 + 1e-6:
-        return f"between {low:.3g} and {high:.3g}"
-    sums = predictions.sum(-1)
-    if kind in ("multiclass", "sequence") and np.abs(sums - 1).max() > 1e-3:
-        return f"not probabilities of classes: those of a row add up to {float(sums.max()):.3g}"
-    return ""

@@ -1,0 +1,107 @@
+"""What a network that was trained on augmented examples makes of raw ones, and the other way."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from training_core.augmentation import augmentation_of
+from training_core.checks.data.harm import Harm
+from training_core.checks.data.unlearnable import longer_training
+from training_core.checks.free_outputs import best_constant
+from training_core.checks.losses import unit_losses_of
+from training_core.checks.short_training import ShortTraining
+from training_core.checks.subject import Subject
+from training_core.evaluation import outputs_of
+from training_core.examples import Examples
+from training_core.feeds.order import order
+
+_ROWS, _LEAST = 1_024, 50
+_CONSTANT = 256  # of them, for which the best constant is sought
+_ERRORS = 4.0  # standard errors beyond which it is no chance
+_GIVEN_UP, _RATHER = 0.5, 0.25  # of what was learned on augmented rows, lost on raw ones
+_KNOWS = 0.8  # of the target's variance, explained by a network that never saw an augmented row
+_MOVED, _RATHER_MOVED = 0.4, 0.25  # of the deviation of its answers, by which they move
+_WORSE = 1.3  # times what is left unexplained, though three times as many steps were taken
+
+
+def loses_on_raw(subject: Subject) -> Harm | None:
+    """Hold the loss of raw train rows against that of the same rows augmented, in eval mode.
+
+    Raw examples are the easier ones, and evaluation sees nothing else. Where they lose far more,
+    the network was trained on something else than it is going to be asked.
+    """
+    model = copy.deepcopy(subject.trained.model)
+    raw = subject.batch(_ROWS, seed=13)
+    augmented = augmentation_of(subject.task, seed=2)(raw, sample=0, part=0)
+    one, other = (unit_losses_of(subject, model, each) for each in (raw, augmented))
+    apart = one - other
+    if len(raw) < 2 or not apart.isfinite().all():
+        return None
+    with torch.no_grad():
+        few = augmented.take(slice(0, _CONSTANT))
+        outputs = outputs_of(model, few, device=subject.device)
+    constant = best_constant(subject.task, outputs, few)
+    nothing = float(subject.loss(constant, few))
+    learned = nothing - float(other.mean())
+    error = _ERRORS * float(apart.std()) / len(apart) ** 0.5
+    lost = float(apart.mean())
+    if learned <= error or lost <= error or lost < _RATHER * learned:
+        return None
+    return Harm(
+        said="trained on augmented examples, the network loses "
+        f"{float(other.mean()):.4g} on these and {float(one.mean()):.4g} on the same examples as "
+        f"they are, where knowing nothing loses {nothing:.4g}: evaluation and serving see examples "
+        "that training never did",
+        advice="leave raw examples among what augment returns",
+        measured=lost / learned,
+        limit=_GIVEN_UP,
+        broken=lost > _GIVEN_UP * learned,
+    )
+
+
+def answers_moved(subject: Subject, plain: Callable[[], ShortTraining]) -> Harm | None:
+    """Ask a network that knows raw examples only what an augmentation does to numbers it predicts.
+
+    Where its answers move by much and the targets stay, the augmentation changes what the target
+    is told by; that this costs is then measured with a training of three times as many steps.
+    """
+    held = subject.held_back.take(order(seed=7, epoch=0, count=len(subject.held_back))[:_ROWS])
+    augmented = augmentation_of(subject.task, seed=3)(held, sample=0, part=0)
+    if subject.task.kind != "regression" or held.target.ndim != 1 or len(held) < _LEAST:
+        return None
+    if not torch.equal(held.target, augmented.target):
+        return None
+    own, moved = (_answers(subject, plain().model, each) for each in (held, augmented))
+    left = _unexplained(own, held.target)
+    shift = float((moved - own).square().mean().sqrt() / own.std().clamp(min=1e-12))
+    if left > 1 - _KNOWS or shift < _RATHER_MOVED:
+        return None
+    longer = _answers(subject, longer_training(subject), held)
+    worse = _unexplained(longer, held.target) / max(left, 1e-6)
+    if worse < _WORSE:
+        return None
+    return Harm(
+        said="augment moves the answers of a network that knows raw examples by "
+        f"{shift:.2f} of their deviation and leaves the targets; trained with it, {worse:.1f} "
+        "times as much of the held-back variance is left unexplained as without, in three times "
+        "the steps",
+        advice="change the target where what it is told by changes",
+        measured=shift,
+        limit=_MOVED,
+        broken=shift > _MOVED,
+    )
+
+
+def _answers(subject: Subject, model: nn.Module, examples: Examples) -> Tensor:
+    outputs = outputs_of(model, examples, device=subject.device)
+    return subject.task.predict(outputs).double().flatten()
+
+
+def _unexplained(answers: Tensor, target: Tensor) -> float:
+    """Return the share of the target's variance that answers, in whatever unit, leave."""
+    both = torch.corrcoef(torch.stack([answers, target.double()]))[0, 1]
+    return 1 - float(torch.nan_to_num(both)) ** 2
