@@ -48,7 +48,7 @@ test: venv ## Run the tests (ARGS="-k words" to choose, JOBS=4 for more workers)
 	@$(PYTEST) -m "not smoke" $(ARGS)
 
 .PHONY: smoke
-smoke: venv ## Run every proof and benchmark in its short form, and the pipeline on real servers
+smoke: venv ## Run every proof and benchmark in its short form, pages in a browser, real servers
 	@$(PYTEST) -m smoke $(ARGS)
 
 .PHONY: lint

@@ -72,7 +72,7 @@ def test_every_benchmark_and_proof_is_listed_with_its_figures() -> None:
             assert f"make {kind}-{script.stem.replace('_', '-')}" in listed
 
 
-@pytest.mark.slow
+@pytest.mark.smoke
 def test_the_trainer_runs_without_the_pipeline_as_its_page_says(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "training_core.md").read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

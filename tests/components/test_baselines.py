@@ -189,7 +189,7 @@ def test_the_scale_of_an_input_changes_nothing() -> None:
 
 @pytest.mark.parametrize("task", [Bought(), Price()])
 def test_neither_threads_nor_another_time_change_the_trees(task: Task) -> None:
-    asked = ground(task, count=5000)
+    asked = ground(task, count=5000, trees_rounds=3)
     found = []
     for threads in (1, 2, 1):
         with threadpool_limits(threads):

@@ -242,7 +242,7 @@ def test_the_written_task_is_as_clean_as_our_own_code(shop: Path) -> None:
     assert lint(shop / "task.py") == ""
 
 
-@pytest.mark.slow  # mypy reads torch: over a minute where it has no cache
+@pytest.mark.smoke  # mypy reads torch: over a minute where it has no cache
 def test_the_written_task_has_the_types_that_it_says(shop: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "mypy", shop / "task.py"],

@@ -15,7 +15,7 @@ from report_samples import CASES, REPLAY, finished
 
 from components.report_run.page import render
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.smoke]
 REPOSITORY = Path(__file__).parents[3]
 TAB = "\ue004"
 DATA = ("finding", "bare", "wide", "hostile")  # of report_data_cases.py
