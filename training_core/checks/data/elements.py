@@ -143,11 +143,14 @@ def _another(pool: Sequence[Any], element: Any, random: np.random.Generator) -> 
 
 def _like(cell: Any, elements: list[Any], place: int, other: Any) -> Any:
     """Return a cell of the same type with one element replaced."""
-    replaced = [*elements[:place], other, *elements[place + 1 :]]
-    if isinstance(cell, str):
-        return " ".join(map(str, replaced))
-    if isinstance(cell, np.ndarray):
-        changed = cell.copy() if cell.dtype.kind != "U" else cell.astype(object)
-        changed[place] = other
-        return changed
-    return type(cell)(replaced)
+    return cell_of(cell, [*elements[:place], other, *elements[place + 1 :]])
+
+
+def cell_of(like: Any, elements: list[Any]) -> Any:
+    """Return a cell of the type of another one, with these elements."""
+    if isinstance(like, str):
+        return " ".join(map(str, elements))
+    if isinstance(like, np.ndarray):
+        kept = like.dtype if like.dtype.kind != "U" else object
+        return np.array(elements, dtype=kept)
+    return type(like)(elements)

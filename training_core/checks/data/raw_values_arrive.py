@@ -9,6 +9,7 @@ import pandas as pd
 from training_core.checks.contract import Check, Finding, NotApplicable
 from training_core.checks.data.axes import of_axes
 from training_core.checks.data.elements import Reach, elements_of, reach_of
+from training_core.checks.data.first_words import words_as_padding
 from training_core.checks.data.frames import copy_of, is_plain, sample_of
 from training_core.checks.data.nested import key_of
 from training_core.checks.data.problem import Problem
@@ -53,6 +54,12 @@ class RawValuesArrive(Check):
             reach = _reach(subject, column)
             if reach is None:
                 continue
+            padding = _as_padding(subject, column, reach)
+            if padding:
+                return self.failed(
+                    f"{padding}: the network cannot tell it from nothing",
+                    advice="begin the vocabulary behind the numbers of padding and unknown words",
+                )
             lost = _lost(reach)
             median = float(np.median(reach.lengths))
             share = float(np.mean(1 - lost))
@@ -122,6 +129,13 @@ def _reach(subject: Subject, column: str) -> Reach | None:
         return reach_of(subject.preprocessor, subject.train, column)
     except Exception:  # noqa: BLE001 (texts of a form, such as dates, may not be mixed)
         return None
+
+
+def _as_padding(subject: Subject, column: str, reach: Reach) -> str:
+    try:
+        return words_as_padding(subject.preprocessor, subject.train, column, reach.arrays)
+    except Exception:  # noqa: BLE001 (texts of a form may not be of two words)
+        return ""
 
 
 def _axes(subject: Subject, column: str) -> Problem | None:
