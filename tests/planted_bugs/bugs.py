@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from tests.planted_bugs.bugs_arrivals import ARRIVALS
+from tests.planted_bugs.bugs_augmentation import AUGMENTATION
 from tests.planted_bugs.bugs_features import FEATURES
+from tests.planted_bugs.bugs_gradients import GRADIENTS
 from tests.planted_bugs.bugs_graph import GRAPH
 from tests.planted_bugs.bugs_labels import LABELS
+from tests.planted_bugs.bugs_leaks import LEAKS
 from tests.planted_bugs.bugs_loss import LOSS
 from tests.planted_bugs.bugs_modes import MODES
 from tests.planted_bugs.bugs_outputs import OUTPUTS
@@ -18,13 +21,16 @@ from tests.planted_bugs.contract import Bug
 
 THEMES = (
     LABELS,
+    AUGMENTATION,
     ROWS,
+    LEAKS,
     FEATURES,
     ARRIVALS,
     SPLITS,
     LOSS,
     OUTPUTS,
     GRAPH,
+    GRADIENTS,
     MODES,
     WEIGHTS,
     TRAINING,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tests.planted_bugs import (
+    healthy_arrows,
     healthy_digits,
     healthy_language_model,
     healthy_odd_scale,
@@ -96,6 +97,18 @@ class BrightPixelsWrap(ImagePreprocessor):
     def transform(self, frame: pd.DataFrame) -> Arrays:
         brighter = [image * np.uint8(2) for image in frame[self.column]]
         return super().transform(frame.assign(**{self.column: brighter}))
+
+
+@FEATURES.preprocessor(
+    healthy_arrows.HEALTHY,
+    "Each image is divided by its brightest pixel as whole numbers: all but that one become 0.",
+    found_by=("inputs_before_network",),
+    seen="Python and numpy: // where / was meant",
+)
+class DividedAsWholeNumbers(ImagePreprocessor):
+    def transform(self, frame: pd.DataFrame) -> Arrays:
+        pixels = super().transform(frame)["image"]
+        return {"image": pixels // pixels.max((2, 3), keepdims=True)}
 
 
 @FEATURES.preprocessor(

@@ -127,6 +127,17 @@ class LabelsSmoothedAway(healthy_digits.Digits):
 
 
 @LOSS.task(
+    healthy_categories.HEALTHY,
+    "Class 0 was taken for padding, and is ignored: who takes the basic plan teaches nothing.",
+    found_by=("loss_function",),
+    seen="torch: cross_entropy(ignore_index=0), copied from a model of language",
+)
+class FirstClassIgnored(healthy_categories.Plans):
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return F.cross_entropy(outputs, target, reduction="none", ignore_index=0)
+
+
+@LOSS.task(
     healthy_language_model.HEALTHY,
     "Padding is a target like any other: the network learns to predict it.",
     found_by=("padding_counts_for_nothing", "loss_function"),

@@ -8,7 +8,9 @@ from torch import Tensor, nn
 from tests.planted_bugs import (
     healthy_categories,
     healthy_digits,
+    healthy_gru,
     healthy_multilabel,
+    healthy_residual,
 )
 from tests.planted_bugs.planting import Theme
 from training_core.tabular import TabularPreprocessor
@@ -92,3 +94,25 @@ def pixels_leapt_over(model: nn.Module) -> None:
     model.layers[0] = nn.Sequential(
         nn.Conv2d(1, 16, 1, stride=3, bias=False), nn.Upsample(size=(8, 8))
     )
+
+
+@OUTPUTS.network(
+    healthy_gru.HEALTHY,
+    "Of a series' twenty hours the network reads the last two: a slice from a quick trial.",
+    found_by=("inputs_reach_outputs",),
+    seen="Humbatova et al. 2020, wrong selection of features",
+)
+class TwoOfTwentyHoursRead(healthy_gru.Network):
+    def forward(self, series: Tensor) -> Tensor:
+        return super().forward(series[:, -2:])
+
+
+@OUTPUTS.task(
+    healthy_residual.HEALTHY,
+    "Predictions are rounded to 0 and 1: they rank nothing, and no threshold can be chosen.",
+    found_by=("package_equals_model",),
+    seen="scikit-learn users: roc_auc_score of predict() and not of predict_proba()",
+)
+class PredictionsRounded(healthy_residual.Churn):
+    def predict(self, outputs: Tensor) -> Tensor:
+        return super().predict(outputs).round()

@@ -117,6 +117,28 @@ def test_last_positions_that_a_stride_leaves_out_are_a_warning() -> None:
     assert "n10, n11" in finding.message
 
 
+class Corner(Convolutions):
+    """Reads some rows of the picture, and puts these in the place of the others."""
+
+    rows = 1
+
+    def forward(self, image: Tensor) -> Tensor:
+        return super().forward(image[:, :, : self.rows].repeat(1, 1, 6 // self.rows, 1))
+
+
+class Half(Corner):
+    rows = 3
+
+
+@pytest.mark.parametrize(("build", "verdict"), [(Corner, "fail"), (Half, "warn")])
+def test_a_network_that_reads_hardly_anything_fails_and_one_that_crops_is_warned_of(
+    build: Any, verdict: str
+) -> None:
+    finding = find(InputsReachOutputs, Sides(build), pictures())
+    assert finding.verdict == verdict, finding.message
+    assert "of the positions of 'image' never reach the outputs" in finding.message
+
+
 def test_the_heat_has_a_row_an_input_and_dead_ones_are_zero() -> None:
     finding = find(InputsReachOutputs, Sides(OneChannel), pictures())
     assert finding.heat is not None

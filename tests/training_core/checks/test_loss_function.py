@@ -126,6 +126,17 @@ class _DividedTwice(Words):
         return super().loss(outputs, target) / (target != PADDING).sum(1).clamp_min(1)
 
 
+class _ClassIgnored(Three):
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return F.cross_entropy(outputs, target, reduction="none", ignore_index=1)
+
+
+class _ClassOfNoWeight(Three):
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        weight = torch.tensor([1.0, 0.0, 1.0])
+        return F.cross_entropy(outputs, target, reduction="none", weight=weight)
+
+
 class _Accuracy(Three):
     def metrics(self, outputs: Tensor, target: Tensor) -> dict[str, Tensor]:
         return {"error": (outputs.argmax(1) == target).float()}
@@ -204,6 +215,8 @@ class _PaddingInUnits(Words):
         (_Accuracy, "counts what is right"),
         (_WrongError, "not what the predictions say"),
         (_OnlyPositives, "they teach nothing"),
+        (_ClassIgnored, "they teach nothing"),
+        (_ClassOfNoWeight, "they teach nothing"),
     ],
 )
 def test_a_broken_loss_is_named(task: type[Task], words: str) -> None:

@@ -44,6 +44,12 @@ class _Weighted(Three):
         return F.cross_entropy(outputs, target, reduction="none", weight=weight)
 
 
+class _RareWeighsLittle(Three):
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        weight = torch.tensor([1.0, 0.01, 1.0])
+        return F.cross_entropy(outputs, target, reduction="none", weight=weight)
+
+
 class _Focal(Three):
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
         loss = F.cross_entropy(outputs, target, reduction="none")
@@ -126,8 +132,8 @@ class _MeanOfTokens(Words):
 @pytest.mark.parametrize(
     "task",
     [
-        _Smoothed, _Weighted, _Focal, _Hinge, _Brier, _Summed, _Huber, _Absolute, _Quantile,
-        _Poisson, _Rates, _WithConstant, _MeanOfTokens,
+        _Smoothed, _Weighted, _RareWeighsLittle, _Focal, _Hinge, _Brier, _Summed, _Huber, _Absolute,
+        _Quantile, _Poisson, _Rates, _WithConstant, _MeanOfTokens,
     ],
 )  # fmt: skip
 def test_an_unusual_loss_passes(task: type[Task]) -> None:

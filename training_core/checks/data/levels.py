@@ -14,6 +14,7 @@ from training_core.checks.subject import Subject
 
 _ROWS = 64
 _MORE, _RATHER_MORE = 0.6, 0.4  # of the values, joined to the most frequent one
+_THRESHOLD = 0.95  # of two values at most are one: an image made black and white has more of both
 
 
 def of_levels(subject: Subject) -> Iterator[Problem]:
@@ -39,8 +40,9 @@ def of_levels(subject: Subject) -> Iterator[Problem]:
             before, after = _most(raw, shape), _most(made, array.shape)
             if after - before <= _RATHER_MORE:
                 continue
+            meant = after < _THRESHOLD and len(np.unique(made)) == 2
             yield Problem(
-                fails=after - before > _MORE,
+                fails=after - before > _MORE and not meant,
                 message=f"{after:.0%} of the values of {name!r} are one and the same, which is "
                 f"made of {column!r}, of whose values {before:.0%} are: the others are cut off or "
                 "divided away",

@@ -119,7 +119,7 @@ def _without_gradient(subject: Subject, trace: Trace) -> tuple[list[Problem], li
             detached += [name for name in names if not trace.gradients.get(name)]
         elif forgotten(trace.model, names[0], called):
             unused += names
-        elif any(_is_matrix(trace, name) for name in names):
+        elif names[0].rpartition(".")[0] in called and _is_void(subject, trace, names):
             void += names
         else:
             idle += names
@@ -228,6 +228,14 @@ def _is_matrix(trace: Trace, name: str) -> bool:
     """Say whether it is a matrix or a kernel: a table's rows may be out of use, these may not."""
     owner = trace.model.get_submodule(name.rpartition(".")[0])
     return trace.parameters[name].ndim >= 2 and not isinstance(owner, nn.Embedding)
+
+
+def _is_void(subject: Subject, trace: Trace, names: list[str]) -> bool:
+    """Say whether matrices are without influence in any network: not only for a gate was shut."""
+    if not any(_is_matrix(trace, name) for name in names):
+        return False
+    others = (subject.build(seed).eval() for seed in (1, 2))
+    return not any(outputs_depend_on(subject, model, shaken(model, names)) for model in others)
 
 
 def _is_torchs(model: nn.Module, name: str) -> bool:

@@ -50,9 +50,11 @@ def wrong_slopes(subject: Subject, model: nn.Module) -> list[Slope]:
     The outputs of a few rows, weighted at random, are one number. Its slope along each gradient is
     taken twice, by backward() and by central differences in double precision; a state that is
     detached between steps, or a branch under no_grad(), hides a part of it from the first. A
-    parameter that has no gradient at all is left to those who look for that.
+    parameter that has no gradient at all is left to those who look for that. Where moving one that
+    has a gradient moves nothing, gradients are passed straight through steps on purpose.
 
-    Source: Baydin et al. 2018, section 2.1, on numerical and automatic differentiation.
+    Sources: Baydin et al. 2018, section 2.1, on numerical and automatic differentiation; Bengio et
+    al. 2013, on straight-through estimators.
 
     Args:
         subject: What is checked.
@@ -96,6 +98,8 @@ def _compare(network: nn.Module, batch: Examples) -> list[Slope]:
         each = [_measured(value, trained[name], gradient / length, step) for step in STEPS]
         if all(math.isclose(slope, each[1], rel_tol=AGREE) for slope in each):
             found.append(Slope(name, length, each[1]))
+    if any(abs(s.measured) < WEIGHTY * s.said for s in found):
+        return []
     top = max((max(s.said, abs(s.measured)) for s in found), default=0.0)
     return [s for s in found if s.wrong and max(s.said, abs(s.measured)) > WEIGHTY * top]
 
