@@ -41,6 +41,20 @@ def test_plain_code_knows_every_optimiser(name: str) -> None:
     assert finding.verdict == "pass", finding.message
 
 
+class _WithSpare(Yes):
+    """A layer that no output needs, as the pooler of a pretrained model may be."""
+
+    def build_model(self, preprocessor: Preprocessor) -> nn.Module:
+        model = super().build_model(preprocessor)
+        model.spare = nn.Linear(3, 3)
+        return model
+
+
+def test_what_no_gradient_reaches_is_no_matter_of_the_steps() -> None:
+    finding = found(StepsEqualPlainCode(), _WithSpare(), optimiser={"weight_decay": 0.1})
+    assert finding.verdict == "pass", finding.message
+
+
 @pytest.mark.parametrize(
     "shape",
     ["constant", "linear", "cosine", "step", "one_cycle", "triangular", "triangular2",

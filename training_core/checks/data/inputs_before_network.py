@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from training_core.checks.contract import Check, Finding
 from training_core.checks.data import problems
+from training_core.checks.data.alignment import of_alignment
 from training_core.checks.data.arrays import column_name, flat, thinned
 from training_core.checks.data.arrivals import of_responses
 from training_core.checks.data.levels import of_levels
@@ -37,6 +38,7 @@ class InputsBeforeNetwork(Check):
             problems.of_scale,
             problems.of_splits,
             of_target,
+            of_alignment,
             of_unseen,
             of_nulls,
             of_unknown,

@@ -11,6 +11,7 @@ from training_core.checks.data.axes import of_axes
 from training_core.checks.data.elements import Reach, elements_of, reach_of
 from training_core.checks.data.first_words import words_as_padding
 from training_core.checks.data.frames import copy_of, is_plain, sample_of
+from training_core.checks.data.joined import joined_texts
 from training_core.checks.data.nested import key_of
 from training_core.checks.data.problem import Problem
 from training_core.checks.subject import Subject
@@ -51,6 +52,12 @@ class RawValuesArrive(Check):
                     scrambled.message, advice=scrambled.advice,
                     measured=scrambled.measured, limit=scrambled.limit,
                 )  # fmt: skip
+            joined = _joined(subject, column)
+            if joined:
+                return self.failed(
+                    joined,
+                    advice="look at what cleaning leaves of them: other alphabets, capitals, signs",
+                )
             reach = _reach(subject, column)
             if reach is None:
                 continue
@@ -129,6 +136,13 @@ def _reach(subject: Subject, column: str) -> Reach | None:
         return reach_of(subject.preprocessor, subject.train, column)
     except Exception:  # noqa: BLE001 (texts of a form, such as dates, may not be mixed)
         return None
+
+
+def _joined(subject: Subject, column: str) -> str:
+    try:
+        return joined_texts(subject.preprocessor, subject.train, column)
+    except Exception:  # noqa: BLE001 (a text may have to fit to the rest of its row)
+        return ""
 
 
 def _as_padding(subject: Subject, column: str, reach: Reach) -> str:

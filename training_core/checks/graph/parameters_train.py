@@ -125,7 +125,10 @@ def _without_gradient(subject: Subject, trace: Trace) -> tuple[list[Problem], li
             idle += names
     if void:
         what = f"called, and without influence on outputs: {listed(_modules(void))}"
-        advice = "look for a softmax or a norm over one single value behind it, which is constant"
+        advice = (
+            "see what becomes of its result: thrown away, or behind it a softmax or a norm over "
+            "one single value, which is constant"
+        )
         wrong.append((what, advice))
     if detached:
         doubt = [n for n in detached if n in trace.reached and _may_be_padding(trace.model, n)]
@@ -225,9 +228,13 @@ def _modules(names: list[str]) -> list[str]:
 
 
 def _is_matrix(trace: Trace, name: str) -> bool:
-    """Say whether it is a matrix or a kernel: a table's rows may be out of use, these may not."""
+    """Say whether it is a matrix, a kernel or a table, of which a part at least is always in use.
+
+    Of a table with a padding only that may be.
+    """
     owner = trace.model.get_submodule(name.rpartition(".")[0])
-    return trace.parameters[name].ndim >= 2 and not isinstance(owner, nn.Embedding)
+    padded = isinstance(owner, nn.Embedding) and owner.padding_idx is not None
+    return trace.parameters[name].ndim >= 2 and not padded
 
 
 def _is_void(subject: Subject, trace: Trace, names: list[str]) -> bool:

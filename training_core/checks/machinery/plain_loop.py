@@ -56,10 +56,12 @@ class PlainRun:
     Attributes:
         losses: Mean loss a unit of each step, before its update.
         norms: Norm of each step's gradient, before clipping.
+        unreached: Names of trained parameters that no step gave a gradient.
     """
 
     losses: list[float]
     norms: list[float]
+    unreached: set[str]
 
 
 def plain_training(
@@ -82,12 +84,15 @@ def plain_training(
         mistake: To make on purpose.
     """
     optimisers = plain_optimisers(model, training.optimiser, decays=mistake.decays)
-    run = PlainRun([], [])
+    run = PlainRun([], [], {name for name, each in model.named_parameters() if each.requires_grad})
     for step, rows in enumerate(_batches(len(examples), training, steps=steps, mistake=mistake)):
         late = mistake.evaluating == "after evaluation" and step >= training.evaluate_every
         model.train(not (late or mistake.evaluating == "always"))
         _set_rate(optimisers, training, steps=steps, step=step, mistake=mistake)
         run.losses.append(_gradients(task, model, examples.take(rows), training, mistake))
+        run.unreached.difference_update(
+            name for name, each in model.named_parameters() if each.grad is not None
+        )
         run.norms.append(_clip(model, training.optimiser.clip_norm, mistake))
         for optimiser in optimisers:
             optimiser.step()
