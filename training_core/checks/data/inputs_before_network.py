@@ -10,6 +10,7 @@ from training_core.checks.data.arrivals import of_responses
 from training_core.checks.data.levels import of_levels
 from training_core.checks.data.pictures import SHOWN, samples_of
 from training_core.checks.data.scales import Scales
+from training_core.checks.data.singles import of_singles
 from training_core.checks.data.squeezed import of_noise, of_stand_ins
 from training_core.checks.data.standardising import of_standardising
 from training_core.checks.data.target import of_target
@@ -45,6 +46,7 @@ class InputsBeforeNetwork(Check):
             of_noise,
             of_stand_ins,
             of_levels,
+            of_singles,
             of_responses,
             of_standardising,
         ):

@@ -13,6 +13,7 @@ from training_core.checks.data.first_words import words_as_padding
 from training_core.checks.data.frames import copy_of, is_plain, sample_of
 from training_core.checks.data.joined import joined_texts
 from training_core.checks.data.nested import key_of
+from training_core.checks.data.patches import of_patches
 from training_core.checks.data.problem import Problem
 from training_core.checks.subject import Subject
 
@@ -58,6 +59,15 @@ class RawValuesArrive(Check):
                     joined,
                     advice="look at what cleaning leaves of them: other alphabets, capitals, signs",
                 )
+            patches = _patches(subject, column)
+            if patches is not None:
+                finding = (self.failed if patches.fails else self.warned)(
+                    patches.message, advice=patches.advice,
+                    measured=patches.measured, limit=patches.limit,
+                )  # fmt: skip
+                if patches.fails:
+                    return finding
+                warning = warning or finding
             reach = _reach(subject, column)
             if reach is None:
                 continue
@@ -155,6 +165,13 @@ def _as_padding(subject: Subject, column: str, reach: Reach) -> str:
 def _axes(subject: Subject, column: str) -> Problem | None:
     try:
         return of_axes(subject.preprocessor, subject.train, column)
+    except Exception:  # noqa: BLE001 (the user's code may refuse such cells)
+        return None
+
+
+def _patches(subject: Subject, column: str) -> Problem | None:
+    try:
+        return of_patches(subject, column)
     except Exception:  # noqa: BLE001 (the user's code may refuse such cells)
         return None
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from training_core.checks.contract import Check, Finding, Heat, NotApplicable
 from training_core.checks.graph.calling import after_training, change, listed, outputs_of, place_of
 from training_core.checks.graph.inputs import Donors, Input, donors_of, inputs_of
+from training_core.checks.graph.own_position import OWN, misplaced
 from training_core.checks.graph.positions_reached import MANY, Unread, leaping, unread_positions
 from training_core.checks.graph.told_apart import not_told_apart
 from training_core.checks.subject import Subject
@@ -55,6 +56,9 @@ class InputsReachOutputs(Check):
         unread = unread_positions([trained, subject.build(SEEDS[1]).eval()], examples)
         if unread:
             return self._unread(unread, trained, chart)
+        moved = self._misplaced(subject, trained, chart)
+        if moved is not None:
+            return moved
         alike = not_told_apart(subject, trained)
         if alike:
             names = {column.raw: None for pair in alike for column in pair}
@@ -79,6 +83,24 @@ class InputsReachOutputs(Check):
             )
         return self.passed(
             f"each of {len(moving)} inputs reaches the outputs{said}", measured=0, heat=chart
+        )
+
+    def _misplaced(self, subject: Subject, trained: nn.Module, chart: Heat) -> Finding | None:
+        if subject.task.kind != "sequence":
+            return None
+        found = misplaced([trained, subject.build(SEEDS[1]).eval()], subject.examples)
+        if found is None:
+            return None
+        image = subject.examples.arrays[found.array].ndim == 4
+        was, viewed = ("[N, C, H, W]", "[N, H*W, C]") if image else ("[N, C, T]", "[N, T, C]")
+        by = "permute(0, 2, 3, 1).flatten(1, 2)" if image else "transpose(1, 2)"
+        return self.failed(
+            f"outputs do not look at their own positions of {found.array!r}: {was} was viewed as "
+            f"{viewed}",
+            advice=f"move the classes to the end, as {by} does; a view leaves all where it is",
+            measured=found.own,
+            limit=OWN,
+            heat=chart,
         )
 
     def _unread(self, unread: list[Unread], model: nn.Module, chart: Heat) -> Finding:
