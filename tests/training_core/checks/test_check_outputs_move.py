@@ -87,3 +87,50 @@ def test_outputs_without_a_bound_and_a_bound_that_the_targets_have_pass(
     task: type[Price] | type[Late], last: type[nn.Module], lowest: float
 ) -> None:
     assert finding(task, last, lowest=lowest).startswith("pass: ")
+
+
+class _Between(nn.Module):
+    """A sigmoid from -9 to 9."""
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        return 18 * outputs.sigmoid() - 9
+
+
+class _Squeezed(nn.Module):
+    """The logarithm of what lies beyond 1: slow, and without a bound."""
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        return outputs.sign() * outputs.abs().log1p()
+
+
+def test_a_tanh_before_targets_beyond_one_is_found() -> None:
+    said = finding(Price, nn.Tanh)
+    assert said.startswith("fail: whatever the weights, outputs stay between -1 and 1")
+
+
+def test_a_bound_that_is_reached_from_one_side_is_found() -> None:
+    said = finding(Price, nn.Softplus)
+    assert said.startswith("fail: ")
+    assert "between 0 and inf" in said or "stuck at 0" in said
+
+
+@pytest.mark.parametrize(
+    ("last", "lowest"), [(_Between, -9.0), (_Squeezed, -9.0), (nn.Softplus, 0.0)]
+)
+def test_targets_within_the_bounds_and_slow_growth_pass(
+    last: type[nn.Module], lowest: float
+) -> None:
+    assert finding(Price, last, lowest=lowest).startswith("pass: ")
+
+
+def test_a_gate_called_last_is_no_bound() -> None:
+    class Gated(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = nn.Linear(1, 1)
+
+        def forward(self, outputs: Tensor) -> Tensor:
+            gate: Tensor = self.gate(outputs)
+            return outputs * gate.sigmoid()
+
+    assert finding(Price, Gated).startswith("pass: ")

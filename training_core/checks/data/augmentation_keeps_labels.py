@@ -274,7 +274,7 @@ class AugmentationKeepsLabels(Check):
         if float(wrong.double().mean()) <= _UNLEARNED:
             changed = torch.zeros(len(raw), dtype=torch.bool)
             for name, array in raw.arrays.items():
-                changed |= (array != augmented.arrays[name]).flatten(1).any(1)
+                changed |= (array != augmented.arrays[name]).reshape(len(raw), -1).any(1)
             own, found = augmented.target[changed], said(augmented)[changed]
             what = turned(kind, own, found, subject.examples.target)
             if what:

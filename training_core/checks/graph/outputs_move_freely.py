@@ -9,18 +9,23 @@ import torch
 from torch import Tensor, nn
 
 from training_core.checks.contract import Check, Finding, NotApplicable
+from training_core.checks.graph.bounded import beyond_bounds
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
 
 _ROWS = 256
 _FEW = 0.01  # share of all outputs below which a tie is chance
 _MANY = 0.05  # share of all outputs that a sound network does not have stuck
+_BEYOND = 0.02  # share of examples that may want outputs beyond a bound
 
 
 class OutputsMoveFreely(Check):
     """After a short training, outputs that tie at their largest or smallest value are looked at:
     where the loss asks for more in that direction and not one parameter can give it, they are
-    stuck. A ReLU on the output of a regression with values below 0 is the usual case."""
+    stuck. A ReLU on the output of a regression with values below 0 is the usual case.
+
+    A tanh or a sigmoid is never quite at its bound. So the weights of the last layers are made far
+    larger: where outputs stay within a bound, and a regression wants them beyond, that is found."""
 
     name = "outputs_move_freely"
     looks_at = "no output is stuck at a bound while the loss pulls it further"
@@ -38,6 +43,9 @@ class OutputsMoveFreely(Check):
             f"{share:.0%} of the outputs are stuck at {bound:.4g}, the {end} there is, while the "
             "loss pulls them beyond"
         )
+        finding = self._bounded(subject, model, examples) if share < _MANY else None
+        if finding is not None:
+            return finding
         if share < _FEW:
             return self.passed(
                 "no output is stuck at a bound while the loss pulls it further",
@@ -48,6 +56,20 @@ class OutputsMoveFreely(Check):
         if share < _MANY:
             return self.warned(message, advice=advice, measured=share, limit=_MANY)
         return self.failed(message, advice=advice, measured=share, limit=_MANY)
+
+    def _bounded(self, subject: Subject, model: nn.Module, examples: Examples) -> Finding | None:
+        """No weights must be too small for what the loss wants."""
+        found = beyond_bounds(subject, model, examples)
+        if found is None or found.share <= _BEYOND:
+            return None
+        return self.failed(
+            f"whatever the weights, outputs stay between {found.lowest:.4g} and "
+            f"{found.highest:.4g}, and for {found.share:.0%} of the examples the loss is lowest "
+            "beyond",
+            advice="take what squashes the output away, or scale the target into its range",
+            measured=found.share,
+            limit=_BEYOND,
+        )
 
 
 def _stuck(
