@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 
 import torch
@@ -12,6 +11,7 @@ from training_core.augmentation import augmentation_of
 from training_core.checks.data.harm import Harm
 from training_core.checks.data.unlearnable import longer_training
 from training_core.checks.free_outputs import best_constant
+from training_core.checks.graph.calling import copy_of
 from training_core.checks.losses import unit_losses_of
 from training_core.checks.short_training import ShortTraining
 from training_core.checks.subject import Subject
@@ -39,7 +39,7 @@ def loses_on_raw(subject: Subject) -> Harm | None:
     Raw examples are the easier ones, and evaluation sees nothing else. Where they lose far more,
     the network was trained on something else than it is going to be asked.
     """
-    model = copy.deepcopy(subject.trained.model)
+    model = copy_of(subject, subject.trained.model)
     raw = subject.batch(_ROWS, seed=13)
     augmented = augmentation_of(subject.task, seed=2)(raw, sample=0, part=0)
     one, other = (unit_losses_of(subject, model, each) for each in (raw, augmented))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from training_core.augmentation import augmentation_of
+from training_core.checks.graph.calling import copy_of
 from training_core.checks.short_training import ShortTraining, train_briefly
 from training_core.checks.subject import Subject
 from training_core.evaluation import outputs_of
@@ -40,7 +41,7 @@ def longer_training(subject: Subject) -> nn.Module:
         subject,
         subject.task,
         steps=(_LONGER - 1) * subject.short_steps,
-        model=copy.deepcopy(subject.trained.model),
+        model=copy_of(subject, subject.trained.model),
     ).model
 
 

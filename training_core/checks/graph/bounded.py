@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.utils.hooks import RemovableHandle
 
 from training_core.checks.free_outputs import best_constant, descend
+from training_core.checks.graph.calling import copy_of
 from training_core.checks.subject import Subject
 from training_core.examples import Examples
 
@@ -64,7 +64,7 @@ def beyond_bounds(subject: Subject, model: nn.Module, examples: Examples) -> Bey
     deviation = best.std(0, keepdim=True)
     if not bool(torch.isfinite(best).all()) or not bool((deviation > 0).all()):
         return None
-    found = _bounds(model, examples, outputs, deviation)
+    found = _bounds(subject, model, examples, outputs, deviation)
     if found is None:
         return None
     low, high = found
@@ -75,21 +75,21 @@ def beyond_bounds(subject: Subject, model: nn.Module, examples: Examples) -> Bey
             for each in (best, held, best_constant(task, outputs, examples))
         )
     lost = bound - free >= _LOADED**2 * (constant - free).mean().clamp(min=1e-12)
-    beyond = ((best - held).abs() > _BEYOND * deviation).flatten(1) if best.ndim > 1 else (
-        (best - held).abs() > _BEYOND * deviation
-    )[:, None]  # fmt: skip
-    share = float((beyond.any(1) & lost).double().mean())
+    beyond = ((best - held).abs() > _BEYOND * deviation).reshape(len(best), -1).any(1)
+    share = float((beyond & lost).double().mean())
     return Beyond(share, float(low.min()), float(high.max()))
 
 
 def _bounds(
-    model: nn.Module, examples: Examples, outputs: Tensor, deviation: Tensor
+    subject: Subject, model: nn.Module, examples: Examples, outputs: Tensor, deviation: Tensor
 ) -> Range | None:
     """Return the range that outputs keep whatever their weights; None: they keep none."""
     low = outputs.amin(0, keepdim=True)
     high = outputs.amax(0, keepdim=True)
     for chosen in (*_last_layers(model, examples), None):
-        large, huge = (_range(model, examples, chosen, factor) for factor in (_LARGE, _HUGE))
+        large, huge = (
+            _range(subject, model, examples, chosen, factor) for factor in (_LARGE, _HUGE)
+        )
         if not all(bool(torch.isfinite(each).all()) for each in (*large, *huge)):
             return None
         grows = _GROWTH * deviation
@@ -101,11 +101,13 @@ def _bounds(
 
 
 @torch.no_grad()
-def _range(model: nn.Module, examples: Examples, name: str | None, factor: float) -> Range:
+def _range(
+    subject: Subject, model: nn.Module, examples: Examples, name: str | None, factor: float
+) -> Range:
     """Return the range of outputs with the weights of a layer, or all, times plus and minus it."""
     said = []
     for sign in (1.0, -1.0):
-        larger = copy.deepcopy(model)
+        larger = copy_of(subject, model)
         part = larger if name is None else larger.get_submodule(name)
         _multiply(part.parameters(), sign * factor)
         said.append(larger(**examples.arrays).float())
