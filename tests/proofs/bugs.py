@@ -203,8 +203,9 @@ def main() -> int:
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the workers
     torch.set_num_threads(1)
+    given = (arguments.number, arguments.seeds)  # 0 is a number: bugs alone
     figures = prove(
-        seeds=arguments.number or arguments.seeds or (1 if arguments.short else SEEDS),
+        seeds=next((n for n in given if n is not None), 1 if arguments.short else SEEDS),
         names=[*arguments.names, *(SHORT if arguments.short else ())],
         file=arguments.file,
         jobs=arguments.jobs,
