@@ -18,6 +18,7 @@ def interval(values: object, clusters: object, **settings: float) -> Interval:
     )
 
 
+@pytest.mark.smoke  # thousands of intervals
 @pytest.mark.parametrize("days", [7, 14])
 def test_the_clustered_interval_covers_the_truth_as_often_as_it_says(days: int) -> None:
     """300 trials of days that move together; 90% to 98% is within what 300 trials can tell."""

@@ -95,6 +95,7 @@ class Step:
         return record
 
 
+@pytest.mark.smoke  # two trainings; test_launch.py has the signal
 @pytest.mark.timeout(400)
 def test_ctrl_c_saves_on_all_ranks_and_the_same_command_goes_on_to_the_end(
     fresh_project: Path,

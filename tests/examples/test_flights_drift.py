@@ -60,6 +60,7 @@ EXPLAINED: dict[int, set[str]] = {
 }
 
 
+@pytest.mark.smoke  # months of flights; make prove-clean-flights has all
 @pytest.mark.parametrize("month", EXPLAINED)
 def test_a_clean_month_is_never_stopped(
     month: int, months: Callable[[str], pd.DataFrame], tmp_path: Path

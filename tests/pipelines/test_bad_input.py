@@ -171,6 +171,7 @@ def test_bad_data_is_named_by_the_step_that_stops(
         assert word in stopped.reason
 
 
+@pytest.mark.smoke  # whole commands; every kind goes through the data steps below
 @pytest.mark.parametrize(("spoil", "setting", "step", "words"), WHOLE_RUNS, ids=name_of)
 def test_bad_data_stops_the_run_and_is_named(
     project: Path, spoil: Callable[[Path], None], setting: str, step: str, words: list[str]

@@ -268,6 +268,7 @@ def test_csv_gives_a_project_that_names_its_types(tmp_path: Path) -> None:
     assert "comment" not in settings.data.types, "what is not read needs no type"
 
 
+@pytest.mark.smoke  # checks a project twice
 def test_force_writes_the_same_project_again(tmp_path: Path) -> None:
     data, project = write(tmp_path / "data", orders(1_000)), tmp_path / "project"
     words = ["init", data, "--label", "bought", "--project", project, "--json"]

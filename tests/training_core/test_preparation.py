@@ -62,7 +62,7 @@ def test_blocks_are_the_elements_of_the_outermost_lists() -> None:
     assert blocks_of(model) == [model[0][0]]
 
 
-@pytest.mark.slow
+@pytest.mark.smoke  # compiles
 @pytest.mark.filterwarnings("default")  # the compiler warns of its own ways
 def test_a_compiled_model_trains_the_same_or_is_refused_where_there_is_no_compiler(
     monkeypatch: pytest.MonkeyPatch,

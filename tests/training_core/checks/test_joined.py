@@ -63,3 +63,11 @@ def test_a_few_words_that_nobody_knows_are_no_fault() -> None:
 
 def test_a_column_that_no_tensor_holds_is_said_elsewhere() -> None:
     assert not said(Counts("."), rows(LATIN, OTHERS))
+
+
+def test_texts_of_which_one_word_arrives_are_cut() -> None:
+    class First(Counts):
+        def transform(self, frame: pd.DataFrame) -> dict[str, npt.NDArray[Any]]:
+            return super().transform(frame.assign(text=frame["text"].str.split().str[0]))
+
+    assert not said(First(), rows(LATIN))

@@ -71,6 +71,7 @@ def _changed(kind: type[Task], **methods: Any) -> Task:
     return type("Changed", (kind,), methods)()
 
 
+@pytest.mark.smoke  # exports a network for each
 @pytest.mark.parametrize(
     ("task", "words"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -21,7 +23,8 @@ def joined_texts(preprocessor: Preprocessor, frame: pd.DataFrame, column: str) -
 
     Put into the same row otherwise, so that only they can make it differ: texts of an alphabet
     that a cleaning leaves out are all empty. Words that are rare are unknown, and texts of these
-    alone are as well; of several words hardly any are.
+    alone are as well; of several words hardly any are. Texts with one beginning, or one end, may
+    have been cut to it.
     """
     cells = {key_of(c): c for c in sample_of(frame, _ROWS, seed=9)[column] if c is not None}
     long = [cell for cell in cells.values() if len(elements_of(cell) or []) >= _WORDS]
@@ -37,7 +40,15 @@ def joined_texts(preprocessor: Preprocessor, frame: pd.DataFrame, column: str) -
     if counts[most] < max(_LEAST, _SHARE * len(long)):
         return ""
     alike = [cell for cell, group in zip(long, which.ravel(), strict=True) if group == most]
+    if _are_cut(alike):
+        return ""  # of long ones only an end arrives: said elsewhere
     return (
         f"{len(alike)} of {len(long)} different values of {column!r}, of several words each, "
         f"arrive as one and the same row, such as {str(alike[0])[:40]!r} and {str(alike[1])[:40]!r}"
     )
+
+
+def _are_cut(cells: list[Any]) -> bool:
+    """Say whether all texts begin, or end, with the same word."""
+    words = [elements_of(cell) or [] for cell in cells]
+    return any(len({key_of(each[place]) for each in words}) == 1 for place in (0, -1))
