@@ -71,6 +71,7 @@ def test_a_clean_month_is_never_stopped(
     assert {f.column for f in findings} <= EXPLAINED[month]
 
 
+@pytest.mark.smoke  # a month of flights, spoiled in each way
 def test_faults_in_july_are_noticed(months: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
     before = profile_of(months("m < 7"), tmp_path)
     july = months("m == 7")

@@ -61,6 +61,7 @@ def test_the_suite_passes_the_months_up_to(
     assert failures(rows[rows["date"] < f"2013-{last + 1:02d}"]) == []
 
 
+@pytest.mark.smoke  # a month of flights, spoiled in each way
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
 def test_the_suite_stops(corruption: str, rows: pd.DataFrame, failures: Failures) -> None:
     spoilt = CORRUPTIONS[corruption](rows[rows["date"] < "2013-04"])

@@ -65,7 +65,7 @@ def server(port: int, folder: Path) -> AbstractContextManager[Any]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.smoke  # waits for a server
 @pytest.mark.usefixtures("_short_patience")
 def test_what_is_logged_while_the_server_is_down_arrives_once_when_it_is_up(
     tmp_path: Path,
