@@ -50,7 +50,7 @@ class _WithSpare(Yes):
         return model
 
 
-def test_what_no_gradient_reaches_is_no_matter_of_the_steps() -> None:
+def test_what_no_gradient_reaches_decays_in_plain_code_as_in_the_trainer() -> None:
     finding = found(StepsEqualPlainCode(), _WithSpare(), optimiser={"weight_decay": 0.1})
     assert finding.verdict == "pass", finding.message
 

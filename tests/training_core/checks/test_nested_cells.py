@@ -12,6 +12,7 @@ from check_data_samples import Houses, look, table
 from tests.planted_bugs.preprocessors import ImagePreprocessor
 from training_core.checks.data import RawValuesArrive
 from training_core.checks.data.axes import of_axes
+from training_core.checks.data.elements import cell_of
 from training_core.checks.data.frames import copy_of, written
 from training_core.task import Arrays, Preprocessor
 
@@ -90,3 +91,11 @@ def test_the_check_names_the_column_that_was_reshaped() -> None:
     finding = look(RawValuesArrive, Photographed(), table(100).assign(photo=photos))
     assert finding.verdict == "fail"
     assert "'photo' of [6, 4, 3] was reshaped to the [3, 6, 4] of 'image'" in finding.message
+
+
+def test_a_cell_of_lists_stays_one_of_lists() -> None:
+    cell = np.empty(2, dtype=object)
+    cell[0], cell[1] = [1, 2], [3, 4]
+    made = cell_of(cell, [[5, 6], [7, 8], [9, 0]])
+    assert made.shape == (3,)
+    assert made[2] == [9, 0]

@@ -44,7 +44,11 @@ class PackageEqualsModel(Check):
 
     def look(self, subject: Subject) -> Finding:
         model = trained_copy(subject).eval()
-        broken = self._restless(subject, model) or self._preprocessor(subject)
+        broken = (
+            self._restless(subject, model)
+            or self._rounded(subject, model)
+            or self._preprocessor(subject)
+        )
         if broken:
             return broken
         note = ""
@@ -67,6 +71,17 @@ class PackageEqualsModel(Check):
             measured=apart,
             limit=_TOLERANCE,
             advice="draw nothing at random in eval mode: give F.dropout training=self.training",
+        )
+
+    def _rounded(self, subject: Subject, model: nn.Module) -> Finding | None:
+        batch = subject.batch(_ROWS)
+        outputs = outputs_of(model, batch).double().numpy()
+        few = coarse(_expected(subject, model, batch), outputs, subject.task.kind)
+        if not few:
+            return None
+        return self.failed(
+            f"predictions are only {few}: they rank nothing any more",
+            advice="let the task's predict return probabilities, not classes or rounded ones",
         )
 
     def _preprocessor(self, subject: Subject) -> Finding | None:
@@ -148,9 +163,12 @@ class PackageEqualsModel(Check):
             examples = subject.held_back if each.validation else subject.examples
             tensors = examples.take(torch.tensor(each.rows))
             expected = _expected(subject, model, tensors)
-            wrong = self._impossible(subject, model, tensors, expected)
+            wrong = out_of_range(expected, subject.task.kind)
             if wrong:
-                return wrong
+                return self.failed(
+                    f"predictions are {wrong}, which a {subject.task.kind} task has not",
+                    advice="mend the task's predict",
+                )
             try:
                 found = np.concatenate([_serve(loaded, frame) for frame in each.frames])
             except KeyError as error:
@@ -168,25 +186,6 @@ class PackageEqualsModel(Check):
             measured=most,
             limit=_TOLERANCE,
         )
-
-    def _impossible(
-        self, subject: Subject, model: nn.Module, tensors: Examples, expected: Predictions
-    ) -> Finding | None:
-        kind = subject.task.kind
-        wrong = out_of_range(expected, kind)
-        if wrong:
-            return self.failed(
-                f"predictions are {wrong}, which a {kind} task has not",
-                advice="mend the task's predict",
-            )
-        outputs = outputs_of(model, tensors).double().numpy()
-        few = coarse(expected, outputs, kind)
-        if few:
-            return self.failed(
-                f"predictions are only {few}: they rank nothing any more",
-                advice="let the task's predict return probabilities, not classes or rounded ones",
-            )
-        return None
 
     def _differs(
         self, loaded: package.Package, which: _Way, tensors: Examples, apart: float

@@ -14,6 +14,7 @@ from training_core.checks.machinery.plain_schedule import planned_momentum, plan
 from training_core.evaluation import Objective
 from training_core.examples import Examples
 from training_core.feeds.order import order
+from training_core.optim.flat import FlatParameters
 from training_core.settings import TrainingSettings
 
 
@@ -56,12 +57,10 @@ class PlainRun:
     Attributes:
         losses: Mean loss a unit of each step, before its update.
         norms: Norm of each step's gradient, before clipping.
-        unreached: Names of trained parameters that no step gave a gradient.
     """
 
     losses: list[float]
     norms: list[float]
-    unreached: set[str]
 
 
 def plain_training(
@@ -75,6 +74,9 @@ def plain_training(
 ) -> PlainRun:
     """Train a model, which is changed, for `steps` steps that are the whole run.
 
+    Where the trainer has all gradients in one buffer (`FlatParameters`), a parameter that takes no
+    part in a step has a gradient of zeros there, and so it has here: its weights decay.
+
     Args:
         task: Gives the loss.
         model: On the CPU.
@@ -84,20 +86,21 @@ def plain_training(
         mistake: To make on purpose.
     """
     optimisers = plain_optimisers(model, training.optimiser, decays=mistake.decays)
-    run = PlainRun([], [], {name for name, each in model.named_parameters() if each.requires_grad})
+    run = PlainRun([], [])
+    buffered = FlatParameters.fits(model)
+    for parameter in model.parameters():
+        if buffered and parameter.requires_grad:
+            parameter.grad = torch.zeros_like(parameter)
     for step, rows in enumerate(_batches(len(examples), training, steps=steps, mistake=mistake)):
         late = mistake.evaluating == "after evaluation" and step >= training.evaluate_every
         model.train(not (late or mistake.evaluating == "always"))
         _set_rate(optimisers, training, steps=steps, step=step, mistake=mistake)
         run.losses.append(_gradients(task, model, examples.take(rows), training, mistake))
-        run.unreached.difference_update(
-            name for name, each in model.named_parameters() if each.grad is not None
-        )
         run.norms.append(_clip(model, training.optimiser.clip_norm, mistake))
         for optimiser in optimisers:
             optimiser.step()
             if mistake.zeroes:
-                optimiser.zero_grad()
+                optimiser.zero_grad(set_to_none=not buffered)
             if not mistake.remembers:
                 optimiser.state.clear()
     return run

@@ -81,9 +81,7 @@ class StepsEqualPlainCode(Check):
         plain_training(task, disturb(noisy), examples, each.training, steps=_STEPS)
         outcome = trainer(task, model, examples, settings=each.training).fit()
         found, expected, disturbed = state_of(model), state_of(plain), state_of(noisy)
-        # Plain code leaves alone what no gradient reaches, and parameters_train names it.
-        reached = {name: value for name, value in expected.items() if name not in run.unreached}
-        difference = worst(found, reached, before=before, disturbed=disturbed)
+        difference = worst(found, expected, before=before, disturbed=disturbed)
         if difference is not None and difference.beyond > 1:
             cause = _still(found, expected, before) or likeliest(
                 subject, each.training, examples, found=found, before=before, steps=_STEPS
