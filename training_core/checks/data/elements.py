@@ -151,6 +151,10 @@ def cell_of(like: Any, elements: list[Any]) -> Any:
     if isinstance(like, str):
         return " ".join(map(str, elements))
     if isinstance(like, np.ndarray):
-        kept = like.dtype if like.dtype.kind != "U" else object
-        return np.array(elements, dtype=kept)
+        if like.dtype.kind not in "UO":
+            return np.array(elements, dtype=like.dtype)
+        cell = np.empty(len(elements), dtype=object)  # np.array would make lists into dimensions
+        for place, element in enumerate(elements):
+            cell[place] = element
+        return cell
     return type(like)(elements)
