@@ -1,7 +1,8 @@
 """What each step says in numbers: the contract between the steps, `run.json` and the report.
 
 Every step fills one of these into the `figures` of its record; the report reads nothing else.
-Those of the three data steps are in `data_figures.py`.
+Those of the three data steps are in `data_figures.py`, those of the decision in
+`decision_figures.py`.
 Losses and metrics are means over rows. Times are seconds, instants are UTC in ISO 8601.
 """
 
@@ -139,74 +140,3 @@ class TrainFigures(Figures):
     evaluations: list[EvaluationPoint]
     checkpoints: list[int]  # steps of the checkpoints that are kept
     damaged: list[str]  # checkpoints that were passed over, and why
-
-
-class Candidate(Figures):
-    """One checkpoint on the whole validation split."""
-
-    step: int
-    metrics: dict[str, float]
-    low: float
-    high: float
-
-
-class SelectFigures(Figures):
-    metric: str
-    rule: str
-    candidates: list[Candidate]
-    chosen: int
-    damaged: list[str]
-
-
-class Comparison(Figures):
-    """Paired difference on the holdout: other minus challenger, so above 0 the challenger wins."""
-
-    against: str
-    difference: float
-    low: float
-    high: float
-    noise: float  # retraining noise that is inside the interval
-    clusters: int
-
-
-class Gate(Figures):
-    """One gate of the decision. `unsure` holds back just as `fail` does, and says so."""
-
-    name: str
-    outcome: Literal["pass", "fail", "unsure", "skipped"]
-    observed: str
-    threshold: str
-    message: str
-
-
-class ReliabilityBin(Figures):
-    predicted: float
-    observed: float
-    rows: int
-
-
-class EvaluateFigures(Figures):
-    verdict: Literal["promote", "hold", "inconclusive"]
-    reasons: list[str]
-    metric: str
-    rows: int
-    clusters: int
-    compared_entry: int  # number of the promotion-log entry compared against; 0: no champion
-    champion: str  # its version; empty: none
-    metrics: dict[str, dict[str, float]]  # challenger, champion, baselines -> metric -> value
-    comparisons: list[Comparison]
-    gates: list[Gate]
-    reliability: dict[str, list[ReliabilityBin]]
-    calibration_error: dict[str, float]
-    roc: list[tuple[float, float]]  # false positive rate, true positive rate
-    confusion: list[list[int]]  # rows: truth no/yes; columns: predicted no/yes
-    predictions: str  # key of the per-example predictions in the object store
-
-
-class PromoteFigures(Figures):
-    outcome: Literal["promoted", "held"]
-    reason: str
-    version: str  # of the new champion; empty when held
-    entry: int  # number of the promotion-log entry written; 0: none
-    champion_before: str
-    champion_after: str

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from components.common.data_figures import SnapshotFigures
-from components.common.figures import EvaluateFigures, PromoteFigures
+from components.common.decision_figures import EvaluateFigures, PromoteFigures
 from components.common.records import STEPS, StepRecord, read_records
 from infra.store import ObjectStore
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from components.common.data_settings import DataSettings, SplitSettings, ValidationSettings
+from components.common.decision_settings import BASELINES, DecisionSettings, SelectionSettings
 from training_core.settings import CheckSettings, Settings, TrainingSettings
 
 
@@ -70,51 +71,6 @@ class BaselineSettings(Settings):
         return {"linear" if key == "logistic" else key: value for key, value in given.items()}
 
 
-Baseline = Literal["prior", "input_independent", "rule", "table", "linear", "trees"]
-BASELINES: tuple[Baseline, ...] = get_args(Baseline)
-
-
-class DecisionSettings(Settings):
-    """What it takes to become champion."""
-
-    metric: Literal["log_loss", "brier", "error"] = Field(
-        "log_loss", description="Compared row by row; lower is better."
-    )
-    retraining_noise: float = Field(
-        ge=0,
-        description="Standard deviation of the metric's difference between two trainings that "
-        "differ by seed alone. Measure it; a difference smaller than this means nothing.",
-    )
-    margin: float = Field(
-        0.0, ge=0, description="How much worse than the champion is still accepted."
-    )
-    confidence: float = Field(0.95, gt=0.5, lt=1, description="Of every interval.")
-    resamples: int = Field(2000, ge=200, description="Bootstrap draws.")
-    cluster: Literal["day", "row"] = Field(
-        "day", description="What is drawn: days (needs data.time_column) or rows."
-    )
-    floors: dict[Literal["log_loss", "brier", "error"], float] = Field(
-        default_factory=dict, description="Largest value of a metric that may be promoted."
-    )
-    minimum_auc: float = Field(0.5, ge=0.5, le=1, description="Smallest AUC that may be promoted.")
-    must_beat: list[Baseline] = Field(
-        ["prior", "input_independent"],
-        description="Baselines that must be beaten, the whole interval above 0.",
-    )
-
-    @field_validator("must_beat", mode="before")
-    @classmethod
-    def _can_be_paired(cls, names: Any) -> Any:
-        if not isinstance(names, list):
-            return names
-        if "human" in names:
-            raise ValueError(
-                "the human score has no predictions row by row, so no interval can be paired with "
-                "it; write its value under decision.floors (or decision.minimum_auc) instead"
-            )
-        return ["linear" if name == "logistic" else name for name in names]
-
-
 class TrackingSettings(Settings):
     """Where metrics and models are registered."""
 
@@ -133,7 +89,8 @@ class ProjectSettings(Settings):
     checks: CheckSettings = CheckSettings()
     baselines: BaselineSettings = BaselineSettings()
     training: TrainingSettings = TrainingSettings()
-    decision: DecisionSettings
+    select: SelectionSettings = SelectionSettings()
+    decision: DecisionSettings = DecisionSettings()
     tracking: TrackingSettings = TrackingSettings()
     store: str = Field(
         "", description="Object store; empty: EVERTRAIN_STORE, else the home folder."

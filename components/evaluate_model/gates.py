@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from components.common.figures import Comparison, Gate
-from components.common.settings import DecisionSettings
+from components.common.decision_figures import Comparison, Gate
+from components.common.decision_settings import DecisionSettings
 
 Verdict = Literal["promote", "hold", "inconclusive"]
 _WORDS = {

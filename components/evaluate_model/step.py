@@ -19,7 +19,7 @@ from components.common.artifacts import (
 from components.common.bootstrap import mean_interval
 from components.common.champion import PromotionEntry, PromotionLog
 from components.common.champion_model import load_entry
-from components.common.figures import Comparison, EvaluateFigures, Gate, ReliabilityBin
+from components.common.decision_figures import Comparison, EvaluateFigures, Gate, ReliabilityBin
 from components.common.layout import fetch_object
 from components.common.records import StepContext, step
 from components.common.rows import days_of, read_part, times_of, write_frame
@@ -174,7 +174,7 @@ def compare(
                 clusters,
                 confidence=rule.confidence,
                 resamples=rule.resamples,
-                noise=rule.retraining_noise,
+                noise=rule.retraining_noise or 0.0,
             )
             comparisons.append(
                 Comparison(
@@ -182,7 +182,7 @@ def compare(
                     difference=interval.mean,
                     low=interval.low,
                     high=interval.high,
-                    noise=rule.retraining_noise,
+                    noise=rule.retraining_noise or 0.0,
                     clusters=interval.clusters,
                 )
             )

@@ -19,7 +19,7 @@ from components.common.champion import (
     champion_and_previous,
     repair_aliases,
 )
-from components.common.figures import EvaluateFigures, PromoteFigures
+from components.common.decision_figures import EvaluateFigures, PromoteFigures
 from components.common.layout import finished_key, sha256_of, tracking_uri
 from components.common.records import StepContext, step
 from training_core.errors import StoppedByGate

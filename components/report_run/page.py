@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from components.common.data_figures import SnapshotFigures
-from components.common.figures import EvaluateFigures
+from components.common.decision_figures import EvaluateFigures
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
 from components.report_run import check_words, costs, pictures, words

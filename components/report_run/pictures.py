@@ -7,13 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from components.common.data_figures import SnapshotFigures
-from components.common.figures import (
-    CheckFigures,
-    Comparison,
-    EvaluateFigures,
-    SelectFigures,
-    TrainFigures,
-)
+from components.common.decision_figures import Comparison, EvaluateFigures, SelectFigures
+from components.common.figures import CheckFigures, TrainFigures
 from components.report_run.charts import (
     SQUARE,
     Series,

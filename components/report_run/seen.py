@@ -8,15 +8,8 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from components.common.data_figures import SnapshotFigures, SplitFigures, ValidateFigures
-from components.common.figures import (
-    BaselineFigures,
-    CheckFigures,
-    EvaluateFigures,
-    Figures,
-    PromoteFigures,
-    SelectFigures,
-    TrainFigures,
-)
+from components.common.decision_figures import EvaluateFigures, PromoteFigures, SelectFigures
+from components.common.figures import BaselineFigures, CheckFigures, Figures, TrainFigures
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
 from components.report_run import words

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from components.common.figures import (
-    Comparison,
-    EvaluateFigures,
-    Gate,
-    HumanFigure,
-    PromoteFigures,
-)
+from components.common.decision_figures import Comparison, EvaluateFigures, Gate, PromoteFigures
+from components.common.figures import HumanFigure
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
 from components.report_run.formats import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.bootstrap import mean_interval
-from components.common.figures import Candidate, SelectFigures
+from components.common.decision_figures import Candidate, SelectFigures
 from components.common.layout import put_object
 from components.common.records import step
 from components.common.rows import days_of, read_part

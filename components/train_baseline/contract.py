@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from components.common.settings import Baseline as Name
+from components.common.decision_settings import Baseline as Name
 from components.common.settings import BaselineSettings
 from components.train_baseline.features import Features
 from training_core.checks.short_training import without_information

@@ -11,8 +11,8 @@ from baseline_samples import TASKS, Bought, NextToken, Price, Size, ground, rows
 from threadpoolctl import threadpool_limits
 from torch import nn
 
+from components.common.decision_settings import BASELINES as NAMES
 from components.common.scores import mean_scores, row_scores
-from components.common.settings import BASELINES as NAMES
 from components.train_baseline.catalogue import BASELINES, fit_baselines
 from components.train_baseline.contract import Predictions
 from components.train_baseline.linear import Linear

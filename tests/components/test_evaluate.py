@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from components.common.champion import PromotionEntry
-from components.common.figures import EvaluateFigures
+from components.common.decision_figures import EvaluateFigures
 from components.common.layout import object_key, put_object
 from components.common.project import Project, open_project
 from components.common.records import StepContext, StepRecord

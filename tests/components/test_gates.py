@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.common.figures import Comparison, Gate
-from components.common.settings import BASELINES, DecisionSettings
+from components.common.decision_figures import Comparison, Gate
+from components.common.decision_settings import BASELINES, DecisionSettings
 from components.evaluate_model.gates import baseline_gate, champion_gate, decide, floor_gates
 
 

@@ -142,7 +142,7 @@ def test_an_override_that_is_none_is_quoted(fresh_project: Path, override: str) 
 def test_a_missing_section_is_named(fresh_project: Path) -> None:
     (fresh_project / "evertrain.yaml").write_text("name: small\n")
     what, _ = fault(fresh_project)
-    assert "is missing (and 2 more)" in what
+    assert "is missing (and 1 more)" in what
 
 
 @pytest.mark.parametrize(

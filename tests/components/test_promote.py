@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from components.common.champion import PromotionEntry
-from components.common.figures import EvaluateFigures
+from components.common.decision_figures import EvaluateFigures
 from components.evaluate_model.step import champion_to_beat
 from components.promote_model.step import refuse_moved_champion
 from infra.folder import FolderStore

@@ -8,7 +8,7 @@ import pytest
 from report_sample_models import evaluation, promotion
 from report_samples import crashed, finished, stopped
 
-from components.common.figures import Comparison
+from components.common.decision_figures import Comparison
 from components.report_run import formats, words
 
 
