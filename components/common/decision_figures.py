@@ -214,6 +214,8 @@ class EvaluateFigures(Figures):
     roc: False positive rate, true positive rate; of binary tasks.
     confusion: Rows: truth; columns: predicted; in the order of `classes`.
     predictions: Key of the per-example predictions in the object store.
+    rehearsal: sha256 of some raw holdout rows with the challenger's predictions (the column
+        `prediction`, or `prediction.0`, `prediction.1`, …), with which a package is tried out.
     """
 
     verdict: Literal["promote", "hold", "inconclusive"]
@@ -241,6 +243,7 @@ class EvaluateFigures(Figures):
     question: QuestionFigure | None = None
     smoke: SmokeFigures | None = None
     optimism: Optimism | None = None
+    rehearsal: str = ""
 
 
 class PromoteFigures(Figures):
