@@ -16,12 +16,12 @@ from components.common.artifacts import (
     read_json,
     write_json,
 )
-from components.common.bootstrap import mean_interval
 from components.common.champion import PromotionEntry, PromotionLog
 from components.common.champion_model import load_entry
 from components.common.decision_figures import Comparison, EvaluateFigures, Gate, ReliabilityBin
 from components.common.layout import fetch_object
 from components.common.records import StepContext, step
+from components.common.resampling import mean_interval
 from components.common.rows import days_of, read_part, times_of, write_frame
 from components.common.scores import Floats, mean_scores, row_scores
 from components.common.settings import ProjectSettings

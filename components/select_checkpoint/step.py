@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
-from components.common.bootstrap import mean_interval
 from components.common.decision_figures import Candidate, SelectFigures
 from components.common.layout import put_object
 from components.common.records import step
+from components.common.resampling import mean_interval
 from components.common.rows import days_of, read_part
 from training_core.errors import TrainingFailed
 

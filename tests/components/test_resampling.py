@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from components.common.bootstrap import Interval, mean_interval
+from components.common.resampling import Interval, mean_interval
 
 
 def interval(values: object, clusters: object, **settings: float) -> Interval:
