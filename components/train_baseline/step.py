@@ -6,9 +6,9 @@ import pandas as pd
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.figures import BaselineFigures, HumanFigure
+from components.common.metrics import measured
 from components.common.records import step
 from components.common.rows import read_part, write_frame
-from components.common.scores import mean_scores
 from components.common.settings import ProjectSettings
 from training_core.errors import ConfigurationError
 
@@ -43,7 +43,7 @@ def run(
         refuse_absent(fitted.absent, settings)
         truth = task.target(scored["validation"])
         validation = {
-            name: mean_scores(truth, parts["validation"], kind=task.kind)
+            name: measured(task.kind, truth, parts["validation"])
             for name, parts in fitted.predictions.items()
         }
         holdout = {name: parts["holdout"] for name, parts in fitted.predictions.items()}

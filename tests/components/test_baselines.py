@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 from components.common.decision_settings import BASELINES as NAMES
-from components.common.scores import mean_scores, row_scores
+from components.common.metrics import measured, row_scores
 from components.train_baseline.catalogue import BASELINES, fit_baselines
 from components.train_baseline.contract import Predictions
 from components.train_baseline.linear import Linear
@@ -32,7 +32,7 @@ DECIDES = {
 def score(task: Task, predictions: Predictions, part: str = "holdout") -> float:
     """The mean of what decides, on the rows that `ground` asks about."""
     truth = task.target(rows(*{"validation": (200,), "holdout": (300,)}[part], seed=SEEDS[part]))
-    return mean_scores(truth, predictions[part], kind=task.kind)[DECIDES[task.kind]]
+    return measured(task.kind, truth, predictions[part])[DECIDES[task.kind]]
 
 
 SEEDS = {"validation": 1, "holdout": 2}
@@ -135,7 +135,7 @@ def test_trees_take_columns_of_more_categories_than_scikit_learn_does() -> None:
     asked = ground(Bought(), train=train)
     asked.scored = {"same": train, "new": train.assign(shop="never seen")}
     found = Trees().fit(asked)
-    assert mean_scores(train["bought"].to_numpy(), found["same"])["auc"] > 0.999
+    assert measured("binary", train["bought"].to_numpy(), found["same"])["auc"] > 0.999
     assert np.isfinite(found["new"]).all()
     assert found["new"].max() < 0.5
 
