@@ -12,6 +12,8 @@ keys/<run key>/finished.json     written when a run with this key has reached it
 checkpoints/<run key>/...        training state (training_core.checkpoints)
 checks.html                      the page of the last `evertrain check --page`
 promotions/<number>.json         the promotion log: the truth about the champion
+questions/<number>.json          the ledger: which holdout rows were asked for which decision
+noise/<digest>/<run key>.json    what replicas of a training differed by, for these settings
 """
 
 from __future__ import annotations
@@ -65,6 +67,11 @@ def sha256_of(path: Path) -> str:
     """Content hash of a file, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_of_bytes(content: bytes) -> str:
+    """Content hash of what is in memory."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def digest_of(value: Any) -> str:

@@ -32,13 +32,25 @@ def read_part(context: StepContext, splits: dict[str, Any], part: str) -> pd.Dat
     return pd.read_parquet(path)
 
 
-def days_of(frame: pd.DataFrame, settings: ProjectSettings) -> pd.Series[Any]:
-    """Return each row's cluster: its day (UTC), or its own number where rows are drawn."""
-    column = settings.data.time_column
-    if settings.decision.cluster == "row" or column is None:
+def clusters_of(frame: pd.DataFrame, settings: ProjectSettings) -> pd.Series[Any]:
+    """Return each row's cluster: its day (UTC), its own number, or what a column says.
+
+    Raises:
+        StoppedByGate: The data lacks that column.
+    """
+    cluster, column = settings.decision.cluster, settings.data.time_column
+    if cluster == "row" or (cluster == "day" and column is None):
         return pd.Series(range(len(frame)), index=frame.index)
-    days: pd.Series[Any] = times_of(frame, column).dt.floor("D")
-    return days
+    if cluster == "day" and column is not None:
+        days: pd.Series[Any] = times_of(frame, column).dt.floor("D")
+        return days
+    if cluster not in frame:
+        raise StoppedByGate(
+            f"the data lacks the column {cluster!r}, by which decision.cluster draws rows",
+            hint="correct decision.cluster: day, row, or a column",
+        )
+    told: pd.Series[Any] = frame[cluster].astype(str)
+    return told
 
 
 def times_of(frame: pd.DataFrame, column: str) -> pd.Series[Any]:

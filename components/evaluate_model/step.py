@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from components.common.artifacts import (
@@ -17,20 +16,27 @@ from components.common.artifacts import (
     write_json,
 )
 from components.common.champion import PromotionEntry, PromotionLog
-from components.common.champion_model import load_entry
-from components.common.decision_figures import Comparison, EvaluateFigures, Gate, ReliabilityBin
+from components.common.decision_figures import (
+    Gate,
+    NoiseFigure,
+    QuestionFigure,
+)
 from components.common.layout import fetch_object
+from components.common.metrics import Floats
+from components.common.predictions import as_columns, from_columns
 from components.common.records import StepContext, step
-from components.common.resampling import mean_interval
-from components.common.rows import days_of, read_part, times_of, write_frame
-from components.common.scores import Floats, mean_scores, row_scores
-from components.common.settings import ProjectSettings
-from components.evaluate_model.gates import baseline_gate, champion_gate, decide, floor_gates
-from infra.errors import OutsideError
-from training_core.errors import TrainingFailed
+from components.common.rows import clusters_of, read_part, write_frame
+from components.common.smoke import smoke_test
+from components.evaluate_model.champion_scores import score_champion
+from components.evaluate_model.comparing import Holdout
+from components.evaluate_model.curves import roc
+from components.evaluate_model.gates import champion_skipped
+from components.evaluate_model.judging import judge, refuse_unknown
+from components.evaluate_model.noise import retraining_noise, settings_digest, train_replicas
+from components.evaluate_model.questions import Ledger, row_keys
 
-_BINS = 15
-_ROC_POINTS = 100
+_REHEARSED = 256  # holdout rows that are kept with the package, to try it out
+_LEAST = 100  # rows that must be left of a worn holdout
 
 
 class Outputs(NamedTuple):
@@ -59,33 +65,54 @@ def run(
         task = context.project.task()
         parts = read_json(splits)
         rows = read_part(context, parts, "holdout")
-        truth = task.target(rows)
-        predictions = {"challenger": Package(Path(model), type(task.preprocessor())).predict(rows)}
+        predictions = from_columns(
+            pd.read_parquet(
+                fetch_object(
+                    context.store, read_json(baselines)["holdout_predictions"], context.cache
+                )
+            )
+        )
         champion = champion_to_beat(PromotionLog(context.store), run_key)
-        gates: list[Gate] = []
+        question, gates, asked = ask(context, rows, champion)
+        rows = rows[asked].reset_index(drop=True)
+        predictions = {name: each[asked] for name, each in predictions.items()}
+        truth = task.target(rows)
+        holdout = Holdout(
+            kind=task.kind, truth=truth, clusters=clusters_of(rows, settings), rows=rows,
+            classes=_classes(task),
+        )  # fmt: skip
+        refuse_unknown(holdout, settings.decision)
+        package = Package(Path(model), type(task.preprocessor()))
+        own = package.predict(rows)
         if champion is not None:
             scored, gate = score_champion(context, champion, rows, parts["seen"], task)
-            if scored is not None:
-                predictions["champion"] = scored
-            if gate is not None:
-                gates.append(gate)
-        predictions |= _baseline_predictions(context, read_json(baselines))
-        figures = compare(
-            truth,
+            predictions |= {"champion": scored} if scored is not None else {}
+            gates += [gate] if gate is not None else []
+        predictions = {"challenger": own, **predictions}
+        raw = rows[package.columns].head(_REHEARSED)
+        smoke = smoke_test(Path(model), raw, own[: len(raw)])
+        figures = judge(
+            holdout,
             predictions,
-            clusters=days_of(rows, settings),
-            settings=settings,
+            settings=settings.decision,
+            noise=_noise(context, task, parts),
+            smoke=smoke,
+            question=question,
             first_gates=gates,
+            without=[task.label, settings.data.time_column or ""],
         )
         figures.compared_entry = champion.number if champion else 0
         figures.champion = champion.version if champion else ""
-        figures.predictions = _keep_predictions(context, rows, truth, predictions, run_key)
+        figures.predictions = f"objects/{_keep(context, rows, truth, predictions)}"
+        rehearsed = pd.concat([raw, as_columns({"prediction": own[: len(raw)]})], axis=1)
+        figures.rehearsal = write_frame(context.store, rehearsed, _scratch(context, "rehearsal"))
         context.say(figures)
         write_json(decision, figures.model_dump(mode="json"))
         log_metrics(metrics, figures.metrics["challenger"])
-        false_positive, true_positive, threshold = _roc(truth, predictions["challenger"])
-        classification.log_roc_curve(false_positive, true_positive, threshold)
-        classification.log_confusion_matrix(["no", "yes"], figures.confusion)
+        if figures.roc:
+            classification.log_roc_curve(*roc(truth, own))
+        if figures.confusion:
+            classification.log_confusion_matrix(figures.classes, figures.confusion)
         write_json(classification.path, {"roc": figures.roc, "confusion": figures.confusion})
         return Outputs(figures.verdict)
 
@@ -101,174 +128,79 @@ def champion_to_beat(log: PromotionLog, run_key: str) -> PromotionEntry | None:
     return entries[-1] if entries else None
 
 
-def score_champion(
-    context: StepContext,
-    champion: PromotionEntry,
-    rows: pd.DataFrame,
-    seen_now: dict[str, str],
-    task: Any,
-) -> tuple[Floats | None, Gate | None]:
-    """Score the champion on rows that it has not seen; a gate says why where that cannot be."""
-    unseen = _is_unseen(champion.seen, rows, seen_now, context.project.settings)
-    if unseen is not None:
-        return None, _skipped(unseen)
-    try:
-        scored = load_entry(context.store, champion, task, context.cache).predict(rows)
-        if not np.isfinite(scored).all():
-            return None, _skipped(f"champion {champion.version} gives predictions not finite")
-        return scored, None
-    except (TrainingFailed, KeyError, OutsideError) as error:
-        words = error.args[0] if error.args else type(error).__name__
-        return None, _skipped(f"champion {champion.version} cannot score these rows: {words}")
+def ask(
+    context: StepContext, rows: pd.DataFrame, champion: PromotionEntry | None
+) -> tuple[QuestionFigure, list[Gate], Any]:
+    """Write the question down before its answer is known; leave out rows asked too often.
 
-
-def _skipped(words: str) -> Gate:
-    return Gate(
-        name="champion", outcome="skipped", observed="–", threshold="a fair comparison",
-        message=words,
-    )  # fmt: skip
-
-
-def _is_unseen(
-    seen: dict[str, str], rows: pd.DataFrame, seen_now: dict[str, str], settings: ProjectSettings
-) -> str | None:
-    """None if the champion has not seen these rows; otherwise why that is not sure."""
-    if seen.get("by") == "time" and settings.data.time_column:
-        first = times_of(rows, settings.data.time_column).min()
-        if first > pd.Timestamp(seen["until"]):
-            return None
-        return (
-            f"the champion was trained on data up to {seen['until']}, and the holdout begins "
-            f"{first.isoformat()}: it has seen some of these rows"
-        )
-    if seen.get("by") == "hash" and seen == seen_now:
-        return None  # the same rule keeps the same rows held out, whatever was added
-    return "the splits are made by another rule than the champion's: it may have seen these rows"
-
-
-def compare(
-    truth: npt.NDArray[np.float32],
-    predictions: dict[str, Floats],
-    *,
-    clusters: Any,
-    settings: ProjectSettings,
-    first_gates: list[Gate],
-) -> EvaluateFigures:
-    """Compare the challenger with every other model, row by row, and decide.
-
-    Args:
-        truth: float32 [N].
-        predictions: By model, each float64 [N]; `challenger` is the first.
-        clusters: The cluster of each row.
-        settings: Of the project.
-        first_gates: Gates that were decided before (a champion that could not be scored).
+    Returns:
+        What the ledger says; a gate that holds back where too few rows are left; which rows are
+        asked, bool [N] (all of them in that case).
     """
-    rule = settings.decision
-    rows = {name: row_scores(truth, p) for name, p in predictions.items()}
-    scores = {name: mean_scores(truth, p) for name, p in predictions.items()}
-    comparisons = []
-    for name in predictions:
-        if name != "challenger":
-            interval = mean_interval(
-                rows[name][rule.metric] - rows["challenger"][rule.metric],
-                clusters,
-                confidence=rule.confidence,
-                resamples=rule.resamples,
-                noise=rule.retraining_noise or 0.0,
+    settings, record = context.project.settings, context.record
+    rule, number = settings.decision, champion.number if champion else 0
+    keys = row_keys(rows, settings.data.row_key)
+    ledger = Ledger(context.store)
+    uses = ledger.uses(keys, run_key=record.run_key, champion=number)
+    fresh = uses <= rule.holdout_uses
+    gates: list[Gate] = []
+    if fresh.sum() < min(_LEAST, len(rows)) and champion is not None:
+        gates = [
+            champion_skipped(
+                f"the holdout is worn: {int((~fresh).sum())} of {len(rows)} rows were asked for a "
+                f"decision {rule.holdout_uses:g} times or more (decision.holdout_uses), and "
+                f"{int(fresh.sum())} are left: wait for new rows"
             )
-            comparisons.append(
-                Comparison(
-                    against=name,
-                    difference=interval.mean,
-                    low=interval.low,
-                    high=interval.high,
-                    noise=rule.retraining_noise or 0.0,
-                    clusters=interval.clusters,
-                )
-            )
-    by_name = {c.against: c for c in comparisons}
-    gates = [*floor_gates(scores["challenger"], rule), *first_gates]
-    gates += [baseline_gate(by_name[name], rule) for name in rule.must_beat]
-    if "champion" in by_name:
-        gates.append(champion_gate(by_name["champion"], rule))
-    verdict, reasons = decide(gates)
-    bins = {
-        name: reliability(truth, p)
-        for name, p in predictions.items()
-        if name in ("challenger", "champion")
-    }
-    false_positive, true_positive, _ = _roc(truth, predictions["challenger"])
-    positive, predicted = truth >= 0.5, predictions["challenger"] >= 0.5
-    return EvaluateFigures(
-        verdict=verdict,
-        reasons=reasons,
-        metric=rule.metric,
-        rows=len(truth),
-        clusters=len(pd.unique(pd.Series(np.asarray(clusters)))),
-        compared_entry=0,
-        champion="",
-        metrics=scores,
-        comparisons=comparisons,
-        gates=gates,
-        reliability=bins,
-        calibration_error={
-            name: sum(b.rows * abs(b.predicted - b.observed) for b in found) / len(truth)
-            for name, found in bins.items()
-        },
-        roc=list(zip(false_positive, true_positive, strict=True)),
-        confusion=[
-            [int((~positive & ~predicted).sum()), int((~positive & predicted).sum())],
-            [int((positive & ~predicted).sum()), int((positive & predicted).sum())],
-        ],
-        predictions="",
+        ]
+    if gates or champion is None:
+        fresh = np.ones(len(rows), dtype=bool)
+    asked = ledger.ask(
+        keys[fresh], run=record.run, run_key=record.run_key, champion=number,
+        confidence=rule.confidence, left_out=int((~fresh).sum()),
+    )  # fmt: skip
+    figure = QuestionFigure(
+        number=asked.number, uses=asked.uses, confidence=asked.confidence, rows=asked.rows,
+        left_out=asked.left_out,
+    )  # fmt: skip
+    return figure, gates, fresh
+
+
+def _noise(context: StepContext, task: Any, parts: dict[str, Any]) -> NoiseFigure:
+    settings, record = context.project.settings, context.record
+    rule, training = settings.decision, settings.training
+    return retraining_noise(
+        context.store,
+        run=record.run,
+        run_key=record.run_key,
+        digest=settings_digest(training, rule, task),
+        settings=rule,
+        train=lambda: train_replicas(
+            task,
+            read_part(context, parts, "train"),
+            read_part(context, parts, "validation"),
+            training=training,
+            settings=rule,
+            run=record.run,
+        ),
     )
 
 
-def reliability(truth: npt.NDArray[np.float32], probability: Floats) -> list[ReliabilityBin]:
-    """Mean prediction and rate of yes in bins of equally many rows."""
-    edges = np.unique(np.quantile(probability, np.linspace(0, 1, _BINS + 1))[1:-1])
-    places = np.searchsorted(edges, probability, side="right")
-    found = []
-    for place in np.unique(places):
-        inside = places == place
-        found.append(
-            ReliabilityBin(
-                predicted=float(probability[inside].mean()),
-                observed=float(truth[inside].mean()),
-                rows=int(inside.sum()),
-            )
-        )
-    return found
+def _classes(task: Any) -> list[str]:
+    if task.kind == "binary":
+        return ["no", "yes"]
+    return [str(each) for each in getattr(task, "classes", [])]
 
 
-def _roc(
-    truth: npt.NDArray[np.float32], probability: Floats
-) -> tuple[list[float], list[float], list[float]]:
-    """A ROC curve of at most a hundred points, its thresholds finite."""
-    from sklearn.metrics import roc_curve
-
-    false_positive, true_positive, threshold = roc_curve(truth >= 0.5, probability)
-    picked = np.unique(np.linspace(0, len(threshold) - 1, _ROC_POINTS).astype(int))
-    finite = np.minimum(threshold, 1.0)
-    return (
-        false_positive[picked].tolist(), true_positive[picked].tolist(), finite[picked].tolist()
-    )  # fmt: skip
-
-
-def _baseline_predictions(context: StepContext, baselines: dict[str, Any]) -> dict[str, Floats]:
-    path = fetch_object(context.store, baselines["holdout_predictions"], context.cache)
-    frame = pd.read_parquet(path)
-    return {str(name): frame[name].to_numpy(dtype=np.float64) for name in frame.columns}
-
-
-def _keep_predictions(
-    context: StepContext,
-    rows: pd.DataFrame,
-    truth: npt.NDArray[np.float32],
-    predictions: dict[str, Floats],
-    run_key: str,
+def _keep(
+    context: StepContext, rows: pd.DataFrame, truth: Any, predictions: dict[str, Floats]
 ) -> str:
     """Store every model's prediction for every holdout row, with the row's key."""
-    kept = rows[context.project.settings.data.row_key].assign(truth=truth, **predictions)
-    scratch = context.home / "scratch" / f"{run_key}-predictions"
-    return f"objects/{write_frame(context.store, kept, scratch)}"
+    kept = rows[context.project.settings.data.row_key].reset_index(drop=True)
+    told = as_columns({"truth": np.asarray(truth, dtype=np.float64), **predictions})
+    return write_frame(
+        context.store, pd.concat([kept, told], axis=1), _scratch(context, "predictions")
+    )
+
+
+def _scratch(context: StepContext, what: str) -> Path:
+    return context.home / "scratch" / f"{context.record.run_key}-{what}"

@@ -9,7 +9,7 @@ from components.common.decision_figures import Candidate, SelectFigures
 from components.common.layout import put_object
 from components.common.records import step
 from components.common.resampling import mean_interval
-from components.common.rows import days_of, read_part
+from components.common.rows import clusters_of, read_part
 from training_core.errors import TrainingFailed
 
 RULE = "the smallest mean loss on the whole validation split; on a tie, the earliest"
@@ -55,7 +55,7 @@ def run(
             losses = task.loss(outputs, examples.target).double().numpy()
             interval = mean_interval(
                 losses,
-                days_of(validation, settings),
+                clusters_of(validation, settings),
                 confidence=settings.decision.confidence,
                 resamples=settings.decision.resamples,
             )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.figures import BaselineFigures, HumanFigure
 from components.common.metrics import measured
+from components.common.predictions import as_columns
 from components.common.records import step
 from components.common.rows import read_part, write_frame
 from components.common.settings import ProjectSettings
@@ -52,7 +51,7 @@ def run(
             baselines,
             {
                 "format": "evertrain/baselines/1",
-                "holdout_predictions": write_frame(context.store, pd.DataFrame(holdout), scratch),
+                "holdout_predictions": write_frame(context.store, as_columns(holdout), scratch),
             },
         )
         human = settings.baselines.human

@@ -12,16 +12,19 @@ import pytest
 import torch
 
 from components.common.champion import PromotionEntry
-from components.common.decision_figures import EvaluateFigures
+from components.common.decision_figures import EvaluateFigures, NoiseFigure, SmokeFigures
 from components.common.layout import object_key, put_object
 from components.common.project import Project, open_project
 from components.common.records import StepContext, StepRecord
-from components.common.rows import days_of
-from components.evaluate_model.step import compare, score_champion
+from components.common.rows import clusters_of
+from components.evaluate_model.champion_scores import score_champion
+from components.evaluate_model.comparing import Holdout
+from components.evaluate_model.judging import judge
 from infra.folder import FolderStore
 from tests.small_project.make_data import month
 from training_core.package import write_package
 
+WORKED = SmokeFigures(outcome="pass", message="it works")
 SEEN = {"by": "time", "until": "2025-01-31T23:00:00+00:00"}
 
 
@@ -72,9 +75,11 @@ def decide_with(project: Project, rows: pd.DataFrame, scored: Any, gate: Any) ->
     if scored is not None:
         predictions["champion"] = scored
     predictions |= {name: np.full(len(rows), 0.5) for name in ("prior", "input_independent")}
-    return compare(
-        truth, predictions, clusters=days_of(rows, project.settings), settings=project.settings,
-        first_gates=[] if gate is None else [gate],
+    holdout = Holdout("binary", truth, clusters_of(rows, project.settings), rows, ["no", "yes"])
+    return judge(
+        holdout, predictions, settings=project.settings.decision, smoke=WORKED,
+        noise=NoiseFigure(deviation=0.0, source="settings"),
+        first_gates=[] if gate is None else [gate], without=["bought"],
     )  # fmt: skip
 
 
