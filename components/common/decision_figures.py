@@ -6,13 +6,22 @@ A difference is oriented: above 0 the challenger is better, whichever way its me
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer
 
 from components.common.figures import Figures
 
 Outcome = Literal["pass", "fail", "unsure", "skipped"]
+
+
+def _told(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
+
+
+# JSON has no word for an interval without an end, as that of a single day: it is a text there.
+Bound = Annotated[float, PlainSerializer(_told, return_type=float | str, when_used="json")]
 
 
 class Candidate(Figures):
@@ -28,12 +37,12 @@ class Candidate(Figures):
 
     step: int
     metrics: dict[str, float]
-    low: float
-    high: float
+    low: Bound
+    high: Bound
     members: list[int] = []
     difference: float = 0.0
-    difference_low: float = 0.0
-    difference_high: float = 0.0
+    difference_low: Bound = 0.0
+    difference_high: Bound = 0.0
     as_good: bool = True
 
 
@@ -78,8 +87,8 @@ class Comparison(Figures):
 
     against: str
     difference: float
-    low: float
-    high: float
+    low: Bound
+    high: Bound
     noise: float
     clusters: int
 
