@@ -65,7 +65,7 @@ def run(
         task = context.project.task()
         parts = read_json(splits)
         rows = read_part(context, parts, "holdout")
-        predictions = from_columns(
+        baseline = from_columns(
             pd.read_parquet(
                 fetch_object(
                     context.store, read_json(baselines)["holdout_predictions"], context.cache
@@ -75,7 +75,6 @@ def run(
         champion = champion_to_beat(PromotionLog(context.store), run_key)
         question, gates, asked = ask(context, rows, champion)
         rows = rows[asked].reset_index(drop=True)
-        predictions = {name: each[asked] for name, each in predictions.items()}
         truth = task.target(rows)
         holdout = Holdout(
             kind=task.kind, truth=truth, clusters=clusters_of(rows, settings), rows=rows,
@@ -84,11 +83,12 @@ def run(
         refuse_unknown(holdout, settings.decision)
         package = Package(Path(model), type(task.preprocessor()))
         own = package.predict(rows)
+        predictions = {"challenger": own}
         if champion is not None:
             scored, gate = score_champion(context, champion, rows, parts["seen"], task)
             predictions |= {"champion": scored} if scored is not None else {}
             gates += [gate] if gate is not None else []
-        predictions = {"challenger": own, **predictions}
+        predictions |= {name: each[asked] for name, each in baseline.items()}
         raw = rows[package.columns].head(_REHEARSED)
         smoke = smoke_test(Path(model), raw, own[: len(raw)])
         figures = judge(
