@@ -216,6 +216,23 @@ def runs(project: ProjectArgument, as_json: JsonOption = False) -> None:
 
 
 @app.command()
+def alerts(
+    project: ProjectArgument,
+    test: Annotated[
+        bool, typer.Option("--test", help="Send a test alert by every channel.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show who is told of the end of a run, or try it out."""
+    from pipelines.alerts import look, try_out
+
+    opened = open_project(project)
+    channels = try_out(opened) if test else look(opened)
+    show.channels(channels, as_json=as_json)
+    raise typer.Exit(max((c.exit_code for c in channels), default=0))
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of evertrain.yaml."""
     print(json.dumps(ProjectSettings.model_json_schema(), indent=2))

@@ -44,7 +44,7 @@ def examine(folder: Path | None) -> list[Finding]:
         return [*findings, Finding("project", 2, str(error))]
     looks: list[tuple[str, Callable[[Project], str]]] = [
         ("task", _task), ("data", _data), ("object store", _store), ("MLflow", _tracking),
-        ("disk", _disk),
+        ("alerts", _alerts), ("disk", _disk),
     ]  # fmt: skip
     for name, look in looks:
         try:
@@ -102,6 +102,14 @@ def _tracking(project: Project) -> str:
     settings = project.settings
     registry = Registry(uri=uri, experiment=settings.tracking.experiment or settings.name)
     return f"{uri}, {len(registry.versions(settings.name))} versions of {settings.name}"
+
+
+def _alerts(project: Project) -> str:
+    """Where they lead; that anybody answers there, only `evertrain alerts --test` can say."""
+    from components.common.alert_channels import destination
+
+    channels = project.settings.alerts.channels
+    return "; ".join(f"{c.name or c.type}: {destination(c)}" for c in channels) or "none asked for"
 
 
 def _disk(project: Project) -> str:

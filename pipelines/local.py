@@ -21,6 +21,7 @@ from components.common.project import Project
 from components.common.records import STEPS
 from components.common.run_record import RunRecord, run_record_key
 from components.common.watchdog import VARIABLE, this_process
+from components.report_run.alerting import alert_each, alert_once
 from components.report_run.step import write_report
 from infra.errors import ObjectMissing, OutsideError
 from infra.store import ObjectStore
@@ -84,22 +85,26 @@ def run_locally(
 
 
 def finished_record(project: Project, store: ObjectStore, run: str) -> RunRecord:
-    """Return a run's record; write it (again) if the exit handler did not."""
+    """Return a run's record; write it (again), and tell of it, if the exit handler did not."""
     try:
-        return RunRecord.model_validate_json(store.get(run_record_key(run)))
+        record = RunRecord.model_validate_json(store.get(run_record_key(run)))
     except (ObjectMissing, ValueError):
-        return write_report(project, store, run=run)
+        record = write_report(project, store, run=run)
+    alert_once(project, store, record)
+    return record
 
 
 def close_interrupted_runs(project: Project, store: ObjectStore) -> None:
-    """Write the record of every earlier run that was killed before it could."""
+    """Write the record of every earlier run that was killed before it could, and tell of it.
+
+    However many there are, telling takes no longer than of one.
+    """
     seen: dict[str, set[str]] = {}
     for info in store.list("runs/"):
         _, run, name = info.key.split("/", 2)
         seen.setdefault(run, set()).add(name)
-    for run, names in seen.items():
-        if "run.json" not in names:
-            write_report(project, store, run=run)
+    killed = [run for run, names in seen.items() if "run.json" not in names]
+    alert_each(project, store, [write_report(project, store, run=run) for run in killed])
 
 
 @contextlib.contextmanager

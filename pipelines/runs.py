@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from components.common.layout import location as location
 from components.common.layout import project_store
 from components.common.project import Project
 from components.common.run_record import RunRecord, report_key, run_record_key
@@ -56,11 +55,6 @@ def find_run(project: Project, store: ObjectStore, run: str) -> str:
 def report_location(store: ObjectStore, run: str) -> str:
     """Where a person finds a run's report."""
     return location(store, report_key(run))
-
-
-def location(store: ObjectStore, key: str) -> str:
-    """Where a person finds an object: a path, or a URI."""
-    return f"{store.uri.rstrip('/')}/{key}" if "://" in store.uri else str(Path(store.uri) / key)
 
 
 def run_names(store: ObjectStore) -> list[str]:

@@ -19,6 +19,7 @@ from components.common.project import Project
 from components.common.run_record import RunRecord
 
 if TYPE_CHECKING:
+    from pipelines.alerts import ChannelState
     from pipelines.data import DataPage
     from pipelines.doctor import Finding
     from pipelines.init.start import Written
@@ -185,6 +186,20 @@ def proposal(written: Written, *, as_json: bool) -> None:
     DATA.print(table)
     DATA.print(f"check:    {written.folder}/README.md says what to look at first", soft_wrap=True)
     DATA.print(f"next:     evertrain run {written.folder}", markup=False, soft_wrap=True)
+
+
+def channels(found: list[ChannelState], *, as_json: bool) -> None:
+    """Who is told of what, or what became of the test."""
+    if as_json:
+        print(json.dumps({"channels": [vars(c) for c in found]}, indent=2))
+        return
+    for c in found:
+        words = c.words.replace("\n\n", "\n").replace("\n", "\n" + " " * 21)
+        print(f"{'✗' if c.exit_code else '✓'} {c.name:<18} {words}")
+        if not c.exit_code:
+            print(" " * 21 + f"on: {', '.join(c.on)}")
+    if not found:
+        print("nobody is told: there are no channels under alerts in evertrain.yaml")
 
 
 def findings(found: list[Finding], *, as_json: bool) -> None:

@@ -5,8 +5,8 @@ snapshots/<digest>.parquet       one manifest per snapshot, immutable
 snapshots/latest.json            which of them is the last
 profiles/<run key>.json          which profile and sample belong to a validated snapshot
 profiles/last.json               the run key that was validated last
-runs/<run>/<step>.json           what each step did in a run; run.json, report.html and data.html
-                                 beside
+runs/<run>/<step>.json           what each step did in a run; run.json, report.html, data.html
+                                 and alerted.json beside
 keys/<run key>/<step>.json       the latest finished record of a step for this key
 keys/<run key>/finished.json     written when a run with this key has reached its decision
 checkpoints/<run key>/...        training state (training_core.checkpoints)
@@ -47,12 +47,21 @@ def tracking_uri(project: Project) -> str:
     return project.settings.tracking.uri or default_uri(home(project))
 
 
+def location(store: ObjectStore, key: str) -> str:
+    """Where a person finds an object: a path, or a URI."""
+    return f"{store.uri.rstrip('/')}/{key}" if "://" in store.uri else str(Path(store.uri) / key)
+
+
 def object_key(sha256: str) -> str:
     return f"objects/{sha256}"
 
 
 def record_key(run: str, step: str) -> str:
     return f"runs/{run}/{step}.json"
+
+
+def alerted_key(run: str) -> str:
+    return f"runs/{run}/alerted.json"
 
 
 def key_record(run_key: str, step: str) -> str:

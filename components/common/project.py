@@ -211,7 +211,8 @@ def _explained(
         )
     value = first.get("input")
     at = f"{key}: " if key else ""
-    got = f", not {value!r}" if location and not isinstance(value, dict) else ""
+    secret = bool(location) and location[-1].endswith("_env")  # perhaps the secret, not its name
+    got = f", not {value!r}" if location and not (secret or isinstance(value, dict)) else ""
     return ConfigurationError(
         f"{where}: {at}{first['msg'].removeprefix('Value error, ')}{got}{more}",
         hint="evertrain schema describes every key",
@@ -220,13 +221,25 @@ def _explained(
 
 def _keys_at(model: type[BaseModel], location: list[str]) -> list[str]:
     """Names of the fields of the settings class at a location."""
+    choices = [model]
     for part in location:
-        field = model.model_fields.get(part)
-        if field is None:
+        tagged = [m for m in choices if part in get_args(_annotation(m, "type"))]
+        if len(choices) > 1 and tagged:  # one of several kinds of section, told by its type
+            choices = tagged
+            continue
+        choices = _models(_annotation(choices[0], part))
+        if not choices:
             return []
-        candidates = [field.annotation, *get_args(field.annotation)]
-        nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
-        if not nested:
-            return []
-        model = nested[0]
-    return list(model.model_fields)
+    return list(choices[0].model_fields)
+
+
+def _annotation(model: type[BaseModel], name: str) -> Any:
+    field = model.model_fields.get(name)
+    return field.annotation if field is not None else None
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The settings classes that a value of this type may be, or hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models(inner)]

@@ -24,8 +24,8 @@ _OURS = ("components", "pipelines", "training_core", "infra")
 def provenance(project: Project) -> Provenance:
     """Collect it for a project as it is now."""
     # Where data, store and tracking lie changes no result (the data has a digest of its own), nor
-    # do the limits of memory and cache.
-    config = project.settings.model_dump(mode="json", exclude={"store", "tracking"})
+    # do the limits of memory and cache, nor who is told of it.
+    config = project.settings.model_dump(mode="json", exclude={"store", "tracking", "alerts"})
     result = {**config, "data": {k: v for k, v in config["data"].items() if k not in _INDIFFERENT}}
     commit, dirty = _commit(project.folder)
     return Provenance(

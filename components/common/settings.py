@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from components.common.alert_settings import AlertSettings
 from components.common.data_settings import DataSettings, SplitSettings, ValidationSettings
 from components.common.decision_settings import BASELINES, DecisionSettings, SelectionSettings
 from training_core.settings import CheckSettings, Settings, TrainingSettings
@@ -92,6 +93,7 @@ class ProjectSettings(Settings):
     select: SelectionSettings = SelectionSettings()
     decision: DecisionSettings = DecisionSettings()
     tracking: TrackingSettings = TrackingSettings()
+    alerts: AlertSettings = AlertSettings()
     store: str = Field(
         "", description="Object store; empty: EVERTRAIN_STORE, else the home folder."
     )

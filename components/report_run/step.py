@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 
 def run(project: str, store: str, overrides: list[str], report: str, state: str) -> None:
     """See `component.py`. `state` is only Kubeflow's word; the records say more."""
+    from components.report_run.alerting import alert_once
+
     with step("report_run", project=project, store=store, overrides=overrides) as context:
-        write_report(context.project, context.store, run=context.record.run)
+        ended = write_report(context.project, context.store, run=context.record.run)
         Path(report).parent.mkdir(parents=True, exist_ok=True)
         Path(report).write_bytes(context.store.get(report_key(context.record.run)))
+        alert_once(context.project, context.store, ended)
 
 
 def write_report(project: Project, store: ObjectStore, *, run: str) -> RunRecord:
-    """Compose a run's record and page from the records of its steps, and store both."""
+    """Compose a run's record and page from the records of its steps, and store both.
+
+    Nobody is told of it: that is `alerting.alert_once`, where a run ends.
+    """
     from components.report_run.page import render
 
     record = _composed(project, store, run)
