@@ -11,7 +11,8 @@ from training_core.settings import Settings
 Baseline = Literal["prior", "input_independent", "rule", "table", "linear", "trees"]
 BASELINES: tuple[Baseline, ...] = get_args(Baseline)
 Metric = Literal[
-    "log_loss", "brier", "error", "accuracy", "f1", "auc", "average_precision", "calibration_error",
+    "log_loss", "brier", "error", "accuracy", "f1", "precision", "recall", "auc",
+    "average_precision", "calibration_error",
     "absolute_error", "squared_error", "rmse", "r2", "quantile_loss_10", "quantile_loss_90",
     "perplexity",
 ]  # fmt: skip

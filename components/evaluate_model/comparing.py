@@ -74,7 +74,10 @@ class Models:
     @cached_property
     def drawn(self) -> dict[str, dict[str, Floats]]:
         """Every metric of every model in each draw, float64 [resamples]."""
-        return {name: drawn(families, self.draws) for name, families in self.families.items()}
+        return {
+            name: drawn(families, self.draws, points=self.points[name])
+            for name, families in self.families.items()
+        }
 
     @property
     def metrics(self) -> dict[str, dict[str, float]]:

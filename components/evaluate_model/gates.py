@@ -20,7 +20,8 @@ from components.common.resampling import Interval
 Verdict = Literal["promote", "hold", "inconclusive"]
 _WORDS = {
     "log_loss": "log loss", "brier": "Brier score", "error": "error rate", "auc": "AUC",
-    "average_precision": "average precision", "f1": "F1", "accuracy": "accuracy",
+    "average_precision": "average precision", "f1": "F1", "precision": "precision",
+    "recall": "recall", "accuracy": "accuracy",
     "calibration_error": "calibration error", "absolute_error": "mean absolute error",
     "squared_error": "mean squared error", "rmse": "RMSE", "r2": "R²",
     "quantile_loss_10": "quantile loss (10 %)", "quantile_loss_90": "quantile loss (90 %)",

@@ -79,6 +79,13 @@ def test_without_a_gpu_its_benchmark_says_what_to_do() -> None:
     assert "hint: run it on a machine with one" in done.stderr
 
 
+def test_every_interval_of_an_evaluation_is_there() -> None:
+    done = ran("evaluate", "--count", "1", "--rows", "20000", "--draws", "200")
+    assert done.returncode == 0, done.stderr
+    assert "210 intervals" in done.stderr  # ten metrics, the whole and twenty slices
+    assert json.loads(done.stdout.splitlines()[-1])["name"] == "evaluate"
+
+
 def test_a_contestant_that_trained_something_else_stops_the_benchmark() -> None:
     model, reference = mlp().build(), mlp().build()
     assert difference_of("it", mlp(), model, reference) == "weights 0e+00, loss 0e+00"

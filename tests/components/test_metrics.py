@@ -97,6 +97,8 @@ def test_those_of_yes_and_no_are_scikit_learns() -> None:
         skm.average_precision_score(truth, predictions)
     )
     assert found["f1"] == pytest.approx(skm.f1_score(truth, said))
+    assert found["precision"] == pytest.approx(skm.precision_score(truth, said))
+    assert found["recall"] == pytest.approx(skm.recall_score(truth, said))
     assert found["accuracy"] == pytest.approx(skm.accuracy_score(truth, said))
     assert found["log_loss"] == pytest.approx(skm.log_loss(truth, predictions))
     assert found["brier"] == pytest.approx(skm.brier_score_loss(truth, predictions))

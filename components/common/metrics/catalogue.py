@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LABELS = ("log_loss", "brier", "error", "accuracy", "f1")
 METRICS: dict[Kind, tuple[str, ...]] = {
-    "binary": (*_LABELS, "auc", "average_precision", "calibration_error"),
+    "binary": (*_LABELS, "precision", "recall", "auc", "average_precision", "calibration_error"),
     "multiclass": (*_LABELS, "calibration_error"),
     "multilabel": _LABELS,
     "regression": (
@@ -26,7 +26,7 @@ METRICS: dict[Kind, tuple[str, ...]] = {
     ),
     "sequence": ("log_loss", "error", "accuracy", "perplexity"),
 }  # fmt: skip
-HIGHER = frozenset({"accuracy", "f1", "auc", "average_precision", "r2"})
+HIGHER = frozenset({"accuracy", "f1", "precision", "recall", "auc", "average_precision", "r2"})
 
 
 def direction(metric: str) -> Literal["lower", "higher"]:
@@ -52,12 +52,26 @@ def exact(families: Sequence[Family], rows: Rows | None = None) -> dict[str, flo
     return {name: value for family in families for name, value in family.exact(rows).items()}
 
 
-def drawn(families: Sequence[Family], draws: Draws, rows: Rows | None = None) -> dict[str, Floats]:
-    """Return the metrics in each draw, each float64 [resamples]."""
+def drawn(
+    families: Sequence[Family],
+    draws: Draws,
+    rows: Rows | None = None,
+    *,
+    points: Mapping[str, float] | None = None,
+) -> dict[str, Floats]:
+    """Return the metrics in each draw, each float64 [resamples].
+
+    Args:
+        families: Of one model.
+        draws: Of the clusters.
+        rows: Some of them; none: all.
+        points: What `exact` says of them, if it is known.
+    """
+    points = exact(families, rows) if points is None else points
     found: dict[str, Floats] = {}
     for family in families:
         totals = family.totals(draws, rows)
-        points, coarse = family.exact(rows), family.values(totals.sum(axis=0))
+        coarse = family.values(totals.sum(axis=0))
         for name, values in family.values(draws.drawn(totals)).items():
             found[name] = family.settled(values, point=points[name], coarse=float(coarse[name]))
     return found

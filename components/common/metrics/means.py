@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from components.common.metrics.contract import Family, Floats, Rows, Truth
 from components.common.metrics.rows import row_scores, units_of
@@ -17,7 +18,7 @@ MOST_CLASSES = 200  # of a macro F1: each needs three sums
 
 
 class Means(Family):
-    """Facts are [N, F]: units, the row scores, and a few sums more.
+    """Facts are columns of N numbers: units, the row scores, and a few sums more.
 
     Args:
         kind: Of the task.
@@ -28,17 +29,19 @@ class Means(Family):
         scores = row_scores(truth, predictions, kind=kind)
         self.kind = kind
         self.names = list(scores)
-        self.facts = np.stack([units_of(truth, kind), *scores.values()], axis=1)
+        self.columns = [units_of(truth, kind), *scores.values()]
         if kind == "regression":
             centred = truth.astype(np.float64) - float(truth.mean())  # no large squares to subtract
-            self.facts = np.column_stack([self.facts, centred, centred**2])
-        self._yes, self._said = _classes(kind, truth, predictions)
+            self.columns += [centred, centred**2]
+        self._was, self._said, self._classes = _classes(kind, truth, predictions)
 
     def totals(self, draws: Draws, rows: Rows | None = None) -> Floats:
-        return np.concatenate([draws.totals(block, rows) for block in self._blocks(rows)], axis=1)
+        codes = draws.codes if rows is None else draws.codes[rows]
+        return self._sums(codes, draws.count, rows)
 
     def exact(self, rows: Rows | None = None) -> dict[str, float]:
-        summed = np.concatenate([block.sum(axis=0) for block in self._blocks(rows)])
+        count = len(self.columns[0]) if rows is None else len(rows)
+        summed = self._sums(np.zeros(count, dtype=np.int64), 1, rows)[0]
         return {name: float(value) for name, value in self.values(summed).items()}
 
     def values(self, totals: Floats) -> dict[str, Floats]:
@@ -55,33 +58,57 @@ class Means(Family):
                 spread = squares - total**2 / units
                 found["rmse"] = np.sqrt(found["squared_error"])
                 found["r2"] = 1 - totals[..., 1] / np.where(spread > 0, spread, np.nan)
-            if self._yes is not None:
-                both, said, true = np.split(totals[..., 1 + count :], 3, axis=-1)
-                there = said + true > 0  # a class that nobody named and none was has no F1
-                each = np.where(there, 2 * both / np.where(there, said + true, 1.0), 0.0)
+            if self._classes:
+                both, said, was = np.split(totals[..., 1 + count :], 3, axis=-1)
+                if self.kind == "binary":  # of yes alone
+                    both, said, was = both[..., 1:], said[..., 1:], was[..., 1:]
+                    found["precision"] = (both / said)[..., 0]
+                    found["recall"] = (both / was)[..., 0]
+                there = said + was > 0  # a class that nobody named and none was has no F1
+                each = np.where(there, 2 * both / np.where(there, said + was, 1.0), 0.0)
                 found["f1"] = each.sum(axis=-1) / there.sum(axis=-1)
         return found
 
-    def _blocks(self, rows: Rows | None) -> list[Floats]:
+    def _sums(self, codes: npt.NDArray[np.int64], count: int, rows: Rows | None) -> Floats:
         taken = slice(None) if rows is None else rows
-        facts = self.facts[taken]
-        if self._yes is None or self._said is None:
-            return [facts]
-        yes, said = self._yes[taken], self._said[taken]
-        return [facts, (yes & said).astype(np.float64), said, yes]
+        columns = [np.bincount(codes, weights=c[taken], minlength=count) for c in self.columns]
+        found: list[Floats] = [np.stack(columns, axis=1)]
+        if self._classes:
+            was, said = self._was[taken], self._said[taken]
+            found += [self._counts(codes, count, *pair) for pair in _pairs(was, said)]
+        return np.concatenate(found, axis=1)
+
+    def _counts(
+        self, codes: npt.NDArray[np.int64], count: int, classes: Truth, which: Truth | None
+    ) -> Floats:
+        """Count rows by cluster and class, float64 [clusters, classes]; some of the rows or all."""
+        if classes.ndim == 2:  # several labels: those that are yes
+            yes = classes if which is None else classes & which
+            columns = [np.bincount(codes, weights=c, minlength=count) for c in yes.T]
+            return np.stack(columns, axis=1)
+        places = codes * self._classes + classes
+        if which is not None:
+            places = places[which]
+        counted = np.bincount(places, minlength=count * self._classes)
+        return counted.reshape(count, self._classes).astype(np.float64)
 
 
-def _classes(kind: Kind, truth: Truth, predictions: Floats) -> tuple[Truth | None, Truth | None]:
-    """Return for each class which rows are of it, and which are said to be: bool [N, K]."""
-    if kind in ("binary", "multilabel"):
-        shaped = (truth >= 0.5).reshape(len(truth), -1)
-        said = (predictions >= 0.5).reshape(len(truth), -1)
-    elif kind == "multiclass":
-        classes = np.arange(predictions.shape[1])
-        if len(classes) > MOST_CLASSES:
-            return None, None
-        shaped = truth[:, None] == classes
-        said = predictions.argmax(1)[:, None] == classes
-    else:
-        return None, None
-    return (shaped, said) if shaped.shape[1] <= MOST_CLASSES else (None, None)
+def _pairs(was: Truth, said: Truth) -> list[tuple[Truth, Truth | None]]:
+    """What is counted: both agree; what was said; what was."""
+    agree = said if was.ndim == 2 else was == said
+    return [(was, agree), (said, None), (was, None)]
+
+
+def _classes(kind: Kind, truth: Truth, predictions: Floats) -> tuple[Truth, Truth, int]:
+    """Return the class of each row, [N], or which labels are yes, [N, K]; the same as it was said.
+
+    And how many classes there are; 0: the kind has none, or too many.
+    """
+    none = np.zeros(0, dtype=np.int64)
+    if kind == "binary":
+        return (truth >= 0.5).astype(np.int64), (predictions >= 0.5).astype(np.int64), 2
+    if kind == "multilabel" and truth.shape[1] <= MOST_CLASSES:
+        return truth >= 0.5, predictions >= 0.5, truth.shape[1]
+    if kind == "multiclass" and predictions.shape[1] <= MOST_CLASSES:
+        return truth.astype(np.int64), predictions.argmax(1), predictions.shape[1]
+    return none, none, 0
