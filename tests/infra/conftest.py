@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -115,18 +116,16 @@ def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"postgresql+psycopg2://evertrain@127.0.0.1:{port}/postgres"
 
 
-@pytest.fixture(scope="session")
-def mlflow_server(postgres_uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An MLflow server over PostgreSQL that also serves the artifacts."""
+@contextmanager
+def running_mlflow(home: Path, database: str, *words: str, **more: str) -> Iterator[str]:
+    """Run an MLflow server over a database; give its address."""
     from urllib.error import URLError
     from urllib.request import urlopen
 
-    home = tmp_path_factory.mktemp("mlflow")
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--backend-store-uri", postgres_uri, "--workers", "1"]
-    command += ["--artifacts-destination", str(home / "artifacts"), "--serve-artifacts"]
-    environment = dict(os.environ)
+    command += ["--port", str(port), "--backend-store-uri", database, "--workers", "1", *words]
+    environment = dict(os.environ) | more
     environment |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     environment |= {"MLFLOW_DISABLE_TELEMETRY": "true"}
     address = f"http://127.0.0.1:{port}"
@@ -139,6 +138,37 @@ def mlflow_server(postgres_uri: str, tmp_path_factory: pytest.TempPathFactory) -
             return False
 
     with running(command, ready=ready, log=home / "log", environment=environment):
+        yield address
+
+
+@pytest.fixture(scope="session")
+def mlflow_server(postgres_uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An MLflow server over PostgreSQL that also serves the artifacts."""
+    home = tmp_path_factory.mktemp("mlflow")
+    words = ("--artifacts-destination", str(home / "artifacts"), "--serve-artifacts")
+    with running_mlflow(home, postgres_uri, *words) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def mlflow_over_s3(
+    postgres_uri: str, s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The same with its artifacts on S3: it holds the keys, and its clients need none."""
+    home = tmp_path_factory.mktemp("mlflow-over-s3")
+    words = ("--artifacts-destination", f"s3://{BUCKET}/mlflow", "--serve-artifacts")
+    with running_mlflow(home, postgres_uri, *words, **s3_server.environment) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def mlflow_beside_s3(
+    postgres_uri: str, s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """An MLflow server that only says where on S3 artifacts lie: clients fetch them themselves."""
+    home = tmp_path_factory.mktemp("mlflow-beside-s3")
+    words = ("--default-artifact-root", f"s3://{BUCKET}/mlflow-root", "--no-serve-artifacts")
+    with running_mlflow(home, postgres_uri, *words, **s3_server.environment) as address:
         yield address
 
 

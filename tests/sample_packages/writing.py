@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from pixel_preprocessor import PixelPreprocessor
 
 from tests.planted_bugs import healthy_digits, healthy_multilabel, healthy_regression
 from tests.planted_bugs import healthy_tagger as tagger
+from tests.sample_packages.pixels import PixelPreprocessor
 from training_core.package import Package, write_package
 from training_core.task import Preprocessor, Task
 
