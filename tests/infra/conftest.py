@@ -23,6 +23,7 @@ from loopback import (
     free_ports,
     running,
 )
+from registry_case import Case
 
 
 @pytest.fixture(autouse=True)
@@ -182,3 +183,13 @@ def uri(request: pytest.FixtureRequest) -> str:
     """An MLflow of each kind: embedded, and a server over PostgreSQL."""
     name = {"sqlite": "sqlite_uri", "server": "mlflow_server"}[request.param]
     return str(request.getfixturevalue(name))
+
+
+@pytest.fixture
+def case(uri: str, tmp_path: Path) -> Case:
+    return Case(uri, tmp_path)
+
+
+@pytest.fixture
+def sqlite_case(sqlite_uri: str, tmp_path: Path) -> Case:
+    return Case(sqlite_uri, tmp_path)
