@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MODEL = "model"
 _PAGE = 1000
+_DESCRIPTION = 5000  # characters of the column in MLflow 3.17's database; PostgreSQL refuses more
 
 
 class Registry:
@@ -110,6 +111,21 @@ class Registry:
             shown = json.dumps([{"name": model, "version": int(version.version)}])
             client.set_logged_model_tags(stored.model_id, {"mlflow.modelVersions": shown})
         return str(version.version)
+
+    def describe(self, model: str, version: str, text: str, *, whole: str = "") -> None:
+        """Set a version's description, Markdown that MLflow's pages show; again does no harm.
+
+        A text that is too long for MLflow ends after a whole line, with a line that says so.
+
+        Args:
+            whole: Where the whole text lies.
+        """
+        text = text.replace("\0", "")  # which PostgreSQL refuses
+        if len(text) > _DESCRIPTION:
+            text = _shortened(text, f"It is too long for MLflow{whole and f'; the whole: {whole}'}")
+        with faults(self.uri):
+            if self._client.get_model_version(model, version).description != text:
+                self._client.update_model_version(model, version, description=text)
 
     def versions(self, model: str) -> list[dict[str, Any]]:
         """List a model's versions, newest first: version, status, run_id, created, tags, source."""
@@ -228,3 +244,12 @@ class Registry:
             except MlflowException as error:  # another process was faster
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
+
+
+def _shortened(text: str, why: str) -> str:
+    """Cut Markdown after a line, outside of a block of code, and say why."""
+    end = f"\n\n… *{why}.*\n"
+    kept = text[: _DESCRIPTION - len(end) + 1].rpartition("\n")[0]
+    if kept.count("```") % 2:
+        kept = kept.rpartition("```")[0].rstrip()
+    return kept + end

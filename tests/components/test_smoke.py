@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from smoke_packages import KINDS, Written, edit, written
 
 from components.common.smoke import smoke_test
+from tests.sample_packages.writing import KINDS, Written, edit, written
 
 IN_TRANSFORM = "\nTabularPreprocessor.transform = lambda self, frame: "
 

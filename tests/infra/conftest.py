@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from loopback import (
     free_ports,
     running,
 )
+from registry_case import Case
 
 
 @pytest.fixture(autouse=True)
@@ -115,18 +117,16 @@ def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"postgresql+psycopg2://evertrain@127.0.0.1:{port}/postgres"
 
 
-@pytest.fixture(scope="session")
-def mlflow_server(postgres_uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An MLflow server over PostgreSQL that also serves the artifacts."""
+@contextmanager
+def running_mlflow(home: Path, database: str, *words: str, **more: str) -> Iterator[str]:
+    """Run an MLflow server over a database; give its address."""
     from urllib.error import URLError
     from urllib.request import urlopen
 
-    home = tmp_path_factory.mktemp("mlflow")
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--backend-store-uri", postgres_uri, "--workers", "1"]
-    command += ["--artifacts-destination", str(home / "artifacts"), "--serve-artifacts"]
-    environment = dict(os.environ)
+    command += ["--port", str(port), "--backend-store-uri", database, "--workers", "1", *words]
+    environment = dict(os.environ) | more
     environment |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     environment |= {"MLFLOW_DISABLE_TELEMETRY": "true"}
     address = f"http://127.0.0.1:{port}"
@@ -143,6 +143,37 @@ def mlflow_server(postgres_uri: str, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="session")
+def mlflow_server(postgres_uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An MLflow server over PostgreSQL that also serves the artifacts."""
+    home = tmp_path_factory.mktemp("mlflow")
+    words = ("--artifacts-destination", str(home / "artifacts"), "--serve-artifacts")
+    with running_mlflow(home, postgres_uri, *words) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def mlflow_over_s3(
+    postgres_uri: str, s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The same with its artifacts on S3: it holds the keys, and its clients need none."""
+    home = tmp_path_factory.mktemp("mlflow-over-s3")
+    words = ("--artifacts-destination", f"s3://{BUCKET}/mlflow", "--serve-artifacts")
+    with running_mlflow(home, postgres_uri, *words, **s3_server.environment) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def mlflow_beside_s3(
+    postgres_uri: str, s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """An MLflow server that only says where on S3 artifacts lie: clients fetch them themselves."""
+    home = tmp_path_factory.mktemp("mlflow-beside-s3")
+    words = ("--default-artifact-root", f"s3://{BUCKET}/mlflow-root", "--no-serve-artifacts")
+    with running_mlflow(home, postgres_uri, *words, **s3_server.environment) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
 def sqlite_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"sqlite:///{tmp_path_factory.mktemp('home')}/mlflow.db"
 
@@ -152,3 +183,13 @@ def uri(request: pytest.FixtureRequest) -> str:
     """An MLflow of each kind: embedded, and a server over PostgreSQL."""
     name = {"sqlite": "sqlite_uri", "server": "mlflow_server"}[request.param]
     return str(request.getfixturevalue(name))
+
+
+@pytest.fixture
+def case(uri: str, tmp_path: Path) -> Case:
+    return Case(uri, tmp_path)
+
+
+@pytest.fixture
+def sqlite_case(sqlite_uri: str, tmp_path: Path) -> Case:
+    return Case(sqlite_uri, tmp_path)
