@@ -17,7 +17,7 @@ from components.common.artifacts import (
     write_json,
 )
 from components.common.bootstrap import mean_interval
-from components.common.champion import PromotionEntry, PromotionLog
+from components.common.champion import PromotionEntry, PromotionLog, champion_to_beat
 from components.common.champion_model import load_entry
 from components.common.decision_figures import Comparison, EvaluateFigures, Gate, ReliabilityBin
 from components.common.layout import fetch_object
@@ -88,17 +88,6 @@ def run(
         classification.log_confusion_matrix(["no", "yes"], figures.confusion)
         write_json(classification.path, {"roc": figures.roc, "confusion": figures.confusion})
         return Outputs(figures.verdict)
-
-
-def champion_to_beat(log: PromotionLog, run_key: str) -> PromotionEntry | None:
-    """Return the last promotion that is not this run's own.
-
-    A run that was killed right after its promotion decides again, against the champion it had.
-    """
-    entries = log.entries()
-    if entries and entries[-1].run_key == run_key and entries[-1].action == "promote":
-        entries = entries[:-1]
-    return entries[-1] if entries else None
 
 
 def score_champion(
