@@ -6,8 +6,8 @@ Every command first makes the registry's aliases follow the log: whatever crashe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 from components.common import approval, rollback
 from components.common.aliases import repair_aliases
@@ -17,7 +17,9 @@ from components.common.layout import home, project_store, tracking_uri
 from components.common.project import Project
 from components.common.promotion import user_name
 from components.common.rehearsal import Rehearsal, rehearse
+from infra.errors import OutsideError
 from infra.registry import Registry
+from training_core.errors import EvertrainError
 
 
 class Models:
@@ -94,17 +96,30 @@ class Models:
 
     @contextmanager
     def _mended(self) -> Iterator[Rehearsal]:
-        """Repair the aliases while a package is rehearsed: MLflow takes as long to import as torch.
+        """Repair the aliases, beside a rehearsal if there is one.
+
+        MLflow takes as long to import as torch does in the rehearsal's process. What starts that
+        process is imported before: two imports in one process only wait for each other.
 
         Yields:
             A rehearsal, which has the aliases repaired when it ends.
         """
+        repaired: Future[dict[str, str | None]] | None = None
         with ThreadPoolExecutor(1) as beside:
-            repaired = beside.submit(self.repair)
 
             def rehearse_beside(entry: PromotionEntry) -> SmokeFigures:
+                import components.common.smoke  # noqa: F401
+
+                nonlocal repaired
+                repaired = beside.submit(self.repair)
                 seen = rehearse(self.log.store, entry, self._cache)
                 repaired.result()
                 return seen
 
-            yield rehearse_beside
+            try:
+                yield rehearse_beside
+            except EvertrainError:
+                if repaired is None:
+                    with suppress(OutsideError):  # the refusal is what has to be said
+                        self.repair()
+                raise
