@@ -28,6 +28,10 @@ class ObjectChanged(OutsideError):  # noqa: N818
     """The object is no longer the one that was asked for."""
 
 
+class ObjectDamaged(OutsideError):  # noqa: N818
+    """The object does not hold what was recorded of it."""
+
+
 class LeadsOut(OutsideError):  # noqa: N818
     """A link leads out of the folder that the store is in, or nowhere."""
 

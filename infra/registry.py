@@ -161,7 +161,7 @@ class Registry:
         with faults(self.uri):
             for alias, version in aliases.items():
                 if version is not None:
-                    self._client.set_registered_model_alias(model, alias, version)
+                    self._point(model, alias, version)
                 elif alias in before:
                     self._client.delete_registered_model_alias(model, alias)
         after = self.aliases(model)
@@ -204,6 +204,17 @@ class Registry:
             folder = Path(download_artifacts(artifact_uri=place, tracking_uri=self.uri))
             with own_code(sorted(folder.glob("code/*"))):
                 return pyfunc().load_model(str(folder))
+
+    def _point(self, model: str, alias: str, version: str) -> None:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            self._client.set_registered_model_alias(model, alias, version)
+        except MlflowException as error:
+            # of two that make an alias at one moment, the database refuses one (mlflow 3.17)
+            if error.error_code != "BAD_REQUEST" or "IntegrityError" not in str(error):
+                raise
+            self._client.set_registered_model_alias(model, alias, version)
 
     @property
     def _client(self) -> Any:

@@ -16,7 +16,8 @@ import typer
 from components.common.project import open_project
 from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
-from pipelines import show
+from pipelines import model_commands, show
+from pipelines.arguments import JsonOption, ProjectArgument, ProjectOption, SetOption
 from training_core.errors import ConfigurationError, EvertrainError
 
 app = typer.Typer(
@@ -26,16 +27,6 @@ app = typer.Typer(
     help="Keep a PyTorch model fresh: validate, train, compare, promote or hold, and say why.",
     epilog="--debug, anywhere, shows the traceback of an error.",
 )
-
-ProjectArgument = Annotated[
-    Path, typer.Argument(help="Folder of the project (it holds evertrain.yaml).")
-]
-ProjectOption = Annotated[Path, typer.Option("--project", help="Folder of the project.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be repeated."),
-]
 
 
 @app.command()
@@ -82,6 +73,7 @@ def run(
     overrides = settings or []
     opened = open_project(project, overrides=overrides, data=data)
     runnable_task(opened)  # what no run could end well with is found before one is started
+    model_commands.mend(opened)
     with show.progress() as on_step:
         record = run_locally(opened, data=data, overrides=overrides, force=force, on_step=on_step)
     show.run(opened, record, as_json=as_json)
@@ -145,38 +137,7 @@ def compile_(
     show.lines(said, [f"compiled {output} (image {IMAGE})"], as_json=as_json)
 
 
-@app.command()
-def champion(project: ProjectArgument, as_json: JsonOption = False) -> None:
-    """Show the model in production, and make the registry's aliases agree with the log."""
-    from pipelines.models import open_log, repair
-
-    opened = open_project(project)
-    log = open_log(opened)
-    repair(opened, log)
-    show.champion(log.entries(), as_json=as_json)
-
-
-@app.command()
-def history(project: ProjectArgument, as_json: JsonOption = False) -> None:
-    """Show every promotion and rollback, the newest last."""
-    from pipelines.models import open_log
-
-    show.history(open_log(open_project(project)).entries(), as_json=as_json)
-
-
-@app.command()
-def rollback(
-    project: ProjectArgument,
-    to: Annotated[str, typer.Option(help="Version to go back to; default: the one before.")] = "",
-    reason: Annotated[str, typer.Option(help="Why; kept in the log.")] = "",
-    as_json: JsonOption = False,
-) -> None:
-    """Make an earlier version champion again, once it has been proved to load."""
-    from pipelines.models import roll_back
-
-    entry = roll_back(open_project(project), to=to, reason=reason)
-    words = [f"version {entry.version} is champion again (promotion {entry.number})"]
-    show.lines(entry.model_dump(mode="json"), words, as_json=as_json)
+model_commands.add_to(app)
 
 
 @app.command()

@@ -1,84 +1,125 @@
-"""Which model is champion, and going back to an earlier one."""
+"""Which model is champion, deciding on what is proposed, and going back to an earlier one.
+
+Every command first makes the registry's aliases follow the log: whatever crashed before is mended.
+"""
 
 from __future__ import annotations
 
-import getpass
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
-from components.common.champion import (
-    PromotionEntry,
-    PromotionLog,
-    champion_and_previous,
-    repair_aliases,
-)
-from components.common.champion_model import load_entry
+from components.common import approval, rollback
+from components.common.aliases import repair_aliases
+from components.common.champion import PromotionEntry, PromotionLog
+from components.common.decision_figures import SmokeFigures
 from components.common.layout import home, project_store, tracking_uri
 from components.common.project import Project
+from components.common.promotion import user_name
+from components.common.rehearsal import Rehearsal, rehearse
 from infra.errors import OutsideError
 from infra.registry import Registry
-from training_core.errors import ConfigurationError
+from training_core.errors import EvertrainError
 
 
-def open_log(project: Project) -> PromotionLog:
-    """The project's promotion log."""
-    return PromotionLog(project_store(project))
+class Models:
+    """A project's promotion log and its registry."""
 
-
-def repair(project: Project, log: PromotionLog) -> None:
-    """Make the registry's aliases follow the log, if there is anything in it."""
-    if log.head() is not None:
+    def __init__(self, project: Project) -> None:
         settings = project.settings
-        registry = Registry(
+        self.name = settings.name
+        self.log = PromotionLog(project_store(project))
+        self.registry = Registry(
             uri=tracking_uri(project), experiment=settings.tracking.experiment or settings.name
         )
-        repair_aliases(log, registry, settings.name)
+        self._cache = home(project) / "cache"
 
+    def repair(self) -> dict[str, str | None]:
+        """Make the registry's aliases follow the log; return what was changed."""
+        return repair_aliases(self.log, self.registry, self.name)
 
-def roll_back(project: Project, *, to: str, reason: str) -> PromotionEntry:
-    """Make an earlier version champion: load it first, then one log entry, then the aliases.
+    def approve(self, version: str, *, reason: str) -> PromotionEntry:
+        """Make what was proposed champion.
 
-    Args:
-        project: The project.
-        to: The version; empty: the champion before this one.
-        reason: Kept in the log.
+        Args:
+            version: That was proposed; empty: the newest proposal's.
+            reason: Kept in the log.
 
-    Raises:
-        ConfigurationError: There is no such version to go back to.
-        TrainingFailed: It cannot be loaded; the champion stays.
-        OutsideError: Another promotion came at the same time.
-    """
-    log = open_log(project)
-    entries = log.entries()
-    champion, previous = champion_and_previous(entries)
-    target = to or previous or ""
-    known = list(dict.fromkeys(entry.version for entry in entries))
-    if not target or target not in known:
-        raise ConfigurationError(
-            f"there is no version {target!r} to go back to"
-            if target
-            else "there is no earlier champion to go back to",
-            hint=f"versions that were champion: {', '.join(known) or 'none'}",
+        Raises:
+            ConfigurationError: It was never proposed.
+            StoppedByGate: It cannot be approved any more, or its package does not work.
+        """
+        with self._mended() as rehearse_beside:
+            return approval.approve(
+                self.log,
+                self.registry,
+                self.name,
+                approval.proposal_to_decide(self.log.entries(), version),
+                reason=reason,
+                who=user_name(),
+                rehearse=rehearse_beside,
+            )
+
+    def reject(self, version: str, *, reason: str) -> PromotionEntry:
+        """Close a proposal; arguments and faults as of `approve`."""
+        self.repair()
+        return approval.reject(
+            self.log,
+            self.registry,
+            self.name,
+            approval.proposal_to_decide(self.log.entries(), version),
+            reason=reason,
+            who=user_name(),
         )
-    if target == champion:
-        raise ConfigurationError(
-            f"version {target} is champion already", hint="evertrain history PROJECT shows why"
-        )
-    past = next(e for e in reversed(entries) if e.version == target and e.action == "promote")
-    load_entry(log.store, past, project.task(), home(project) / "cache")
-    entry = PromotionEntry(
-        number=entries[-1].number + 1,
-        action="rollback",
-        version=target,
-        run=past.run,
-        run_key=past.run_key,
-        package=past.package,
-        seen=past.seen,
-        reason=reason or f"rolled back from version {champion}",
-        who=getpass.getuser(),
-    )
-    if not log.append(entry):
-        raise OutsideError(
-            f"another promotion took number {entry.number} at the same time",
-            hint="look at evertrain history PROJECT, then decide again",
-        )
-    repair(project, log)
-    return entry
+
+    def roll_back(self, *, to: str, reason: str) -> PromotionEntry:
+        """Make an earlier version champion.
+
+        Args:
+            to: The version; empty: the champion before this one.
+            reason: Kept in the log.
+
+        Raises:
+            ConfigurationError: There is no such version to go back to.
+            StoppedByGate: Its package does not work; the champion stays.
+        """
+        with self._mended() as rehearse_beside:
+            return rollback.roll_back(
+                self.log,
+                self.registry,
+                self.name,
+                to=to,
+                reason=reason,
+                who=user_name(),
+                rehearse=rehearse_beside,
+            )
+
+    @contextmanager
+    def _mended(self) -> Iterator[Rehearsal]:
+        """Repair the aliases, beside a rehearsal if there is one.
+
+        MLflow takes as long to import as torch does in the rehearsal's process. What starts that
+        process is imported before: two imports in one process only wait for each other.
+
+        Yields:
+            A rehearsal, which has the aliases repaired when it ends.
+        """
+        repaired: Future[dict[str, str | None]] | None = None
+        with ThreadPoolExecutor(1) as beside:
+
+            def rehearse_beside(entry: PromotionEntry) -> SmokeFigures:
+                import components.common.smoke  # noqa: F401
+
+                nonlocal repaired
+                repaired = beside.submit(self.repair)
+                seen = rehearse(self.log.store, entry, self._cache)
+                repaired.result()
+                return seen
+
+            try:
+                yield rehearse_beside
+            except EvertrainError:
+                if repaired is None:
+                    with suppress(OutsideError):  # the refusal is what has to be said
+                        self.repair()
+                raise

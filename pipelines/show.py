@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from components.common.champion import PromotionEntry, champion_and_previous
 from components.common.layout import project_store
 from components.common.project import Project
 from components.common.run_record import RunRecord
@@ -97,42 +96,14 @@ def run(project: Project, record: RunRecord, *, as_json: bool) -> None:
 def verdict_words(record: RunRecord) -> str:
     """One or two words for how a run ended."""
     if record.status == "finished":
-        return {"promote": "promoted", "hold": "held"}.get(record.verdict, record.verdict)
+        promoted = record.decision or "promoted"  # records had no decision once
+        return {"promote": promoted, "hold": "held"}.get(record.verdict, record.verdict)
     return record.status.replace("_", " ")
 
 
 def _arrow(record: RunRecord) -> str:
     before, after = record.champion_before or "none", record.champion_after or "none"
     return before if before == after else f"{before} → {after}"
-
-
-def champion(entries: list[PromotionEntry], *, as_json: bool) -> None:
-    """The model in production."""
-    current, previous = champion_and_previous(entries)
-    if as_json:
-        entry = entries[-1].model_dump(mode="json") if entries else None
-        print(json.dumps({"champion": current, "previous": previous, "entry": entry}, indent=2))
-    elif not entries:
-        print("there is no champion yet")
-    else:
-        head = entries[-1]
-        print(f"champion: version {current} (since {head.when:%Y-%m-%d %H:%M} UTC, run {head.run})")
-        print(f"reason:   {head.reason}")
-        print(f"previous: {previous or 'none'}")
-
-
-def history(entries: list[PromotionEntry], *, as_json: bool) -> None:
-    """Every promotion and rollback."""
-    if as_json:
-        print(json.dumps({"promotions": [e.model_dump(mode="json") for e in entries]}, indent=2))
-        return
-    table = Table()
-    for column in ("number", "when (UTC)", "action", "version", "who", "reason"):
-        table.add_column(column)
-    for e in entries:
-        when = f"{e.when:%Y-%m-%d %H:%M:%S}"
-        table.add_row(str(e.number), when, e.action, e.version, e.who, e.reason)
-    DATA.print(table) if entries else print("nothing was promoted yet")
 
 
 def runs(records: list[RunRecord], *, as_json: bool) -> None:

@@ -1,8 +1,9 @@
-"""The promotion log: the truth about which model is champion.
+"""The promotion log: the truth about which model is champion, and why.
 
 Numbered entries, each created only if none has its number: a linear history without lost updates.
-A rollback is one more entry. The registry's aliases are a projection of the last entry and are
-repaired from it.
+`promote`, `approve` and `rollback` move the champion: the last of them names it. `propose` and
+`reject` do not. `promotion.py` says under which conditions each may be written. The registry's
+aliases are a projection of the log and are repaired from it.
 """
 
 from __future__ import annotations
@@ -10,21 +11,20 @@ from __future__ import annotations
 import json
 import uuid
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from infra.errors import OutsideError
-from infra.store import ObjectStore
-
-if TYPE_CHECKING:
-    from infra.registry import Registry
+from infra.errors import ObjectMissing, OutsideError
+from infra.store import ObjectInfo, ObjectStore
 
 _PREFIX = "promotions/"
+MOVES = ("promote", "approve", "rollback")
+State = Literal["open", "approved", "rejected", "superseded", "overtaken"]
 
 
 class PromotionEntry(BaseModel):
-    """One change of champion.
+    """One thing that happened to the champion, or to what is proposed to follow it.
 
     Attributes:
         number: 1 for the first; one more each time.
@@ -34,13 +34,18 @@ class PromotionEntry(BaseModel):
         seen: What training and selection have seen: the newest time, or the rule of the split.
         who: Who or what made the entry.
         token: Tells the writer's own entry from another's after a lost reply.
+        rehearsal: sha256 of some raw rows with the predictions that were recorded for them, in the
+            object store; empty: there are none.
+        of: Number of the proposal that was approved or rejected.
+        compared: Number of the entry that had made the champion which this one was held against; 0:
+            there was none, or the entry is older than this field.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     format: Literal["evertrain/promotion/1"] = "evertrain/promotion/1"
     number: int
-    action: Literal["promote", "rollback"]
+    action: Literal["promote", "propose", "approve", "reject", "rollback"]
     version: str
     run: str
     run_key: str
@@ -50,6 +55,9 @@ class PromotionEntry(BaseModel):
     who: str
     when: datetime = Field(default_factory=lambda: datetime.now(UTC))
     token: str = Field(default_factory=lambda: uuid.uuid4().hex)
+    rehearsal: str = ""
+    of: int = 0
+    compared: int = 0
 
 
 class PromotionLog:
@@ -57,6 +65,7 @@ class PromotionLog:
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
+        self._read: dict[ObjectInfo, PromotionEntry] = {}  # entries never change, their number does
 
     def entries(self) -> list[PromotionEntry]:
         """Return all entries, oldest first.
@@ -64,52 +73,106 @@ class PromotionLog:
         Raises:
             OutsideError: An entry is damaged, or a number is missing: nothing may be decided then.
         """
-        found: list[PromotionEntry] = []
+        found: dict[str, PromotionEntry] = {}
         for info in self.store.list(_PREFIX):
-            try:
-                found.append(PromotionEntry.model_validate_json(self.store.get(info.key)))
-            except ValidationError as error:
-                raise OutsideError(
-                    f"{info.key} in {self.store.uri} is no promotion entry "
-                    f"({error.error_count()} faults)",
-                    hint="restore the object from a backup; the champion is unknown until then",
-                ) from error
-        numbers = [entry.number for entry in found]
-        if numbers != list(range(1, len(found) + 1)):
+            if info not in self._read:
+                self._read[info] = self._entry(info.key)
+            found[info.key] = self._read[info]
+        # a listing is no snapshot: of two entries made meanwhile it may show the second alone
+        last = max((entry.number for entry in found.values()), default=0)
+        for number in range(1, last + 1):
+            if _key(number) not in found:
+                try:
+                    found[_key(number)] = self._entry(_key(number))
+                except ObjectMissing:
+                    break
+        entries = [found[key] for key in sorted(found)]
+        numbers = [entry.number for entry in entries]
+        if numbers != list(range(1, len(entries) + 1)):
             raise OutsideError(
                 f"the promotion log in {self.store.uri} is not whole: its numbers are {numbers}",
                 hint="restore the missing objects from a backup",
             )
-        return found
-
-    def head(self) -> PromotionEntry | None:
-        """Return the last entry: it names the champion. None: there is no champion yet."""
-        entries = self.entries()
-        return entries[-1] if entries else None
+        return entries
 
     def append(self, entry: PromotionEntry) -> bool:
         """Write an entry under its number; False if another one has it already."""
-        key = f"{_PREFIX}{entry.number:08d}.json"
+        key = _key(entry.number)
         if self.store.create(key, entry.model_dump_json(indent=1).encode()):
             return True
         return bool(json.loads(self.store.get(key)).get("token") == entry.token)
 
+    def _entry(self, key: str) -> PromotionEntry:
+        try:
+            return PromotionEntry.model_validate_json(self.store.get(key))
+        except ValidationError as error:
+            raise OutsideError(
+                f"{key} in {self.store.uri} is no promotion entry ({error.error_count()} faults)",
+                hint="restore the object from a backup; the champion is unknown until then",
+            ) from error
+
+
+def champion_entry(entries: list[PromotionEntry]) -> PromotionEntry | None:
+    """Return the entry that made the champion; None: there is none yet."""
+    return next((e for e in reversed(entries) if e.action in MOVES), None)
+
 
 def champion_and_previous(entries: list[PromotionEntry]) -> tuple[str | None, str | None]:
     """Return the champion's version and that of the champion before it."""
-    if not entries:
+    versions = [entry.version for entry in reversed(entries) if entry.action in MOVES]
+    if not versions:
         return None, None
-    champion = entries[-1].version
-    before = next((e.version for e in reversed(entries[:-1]) if e.version != champion), None)
-    return champion, before
+    return versions[0], next((v for v in versions if v != versions[0]), None)
 
 
-def repair_aliases(log: PromotionLog, registry: Registry, model: str) -> dict[str, Any]:
-    """Make the registry's aliases say what the log says; return what was changed."""
-    champion, previous = champion_and_previous(log.entries())
-    wanted = {"champion": champion, "previous": previous}
-    present = registry.aliases(model)
-    changes = {a: v for a, v in wanted.items() if present.get(a) != v}
-    if changes:
-        registry.set_aliases(model, changes)
-    return changes
+def champion_to_beat(log: PromotionLog, run_key: str) -> PromotionEntry | None:
+    """Return the entry of the champion that a run is compared with; None: there is none.
+
+    A run that was killed right after its promotion decides again, against the champion it had.
+    """
+    entries = log.entries()
+    champion = champion_entry(entries)
+    if champion is not None and is_own(champion, run_key):
+        return champion_entry(entries[: champion.number - 1])
+    return champion
+
+
+def is_own(entry: PromotionEntry, run_key: str) -> bool:
+    """Whether a run's own decision made this entry; a later return to its model did not."""
+    return entry.run_key == run_key and entry.action in ("promote", "propose", "approve")
+
+
+def proposals(entries: list[PromotionEntry]) -> list[PromotionEntry]:
+    """All proposals, the newest first."""
+    return [entry for entry in reversed(entries) if entry.action == "propose"]
+
+
+def decision_on(entries: list[PromotionEntry], proposal: PromotionEntry) -> PromotionEntry | None:
+    """The entry that approved or rejected a proposal."""
+    decided = (e for e in entries if e.action in ("approve", "reject"))
+    return next((e for e in decided if e.of == proposal.number), None)
+
+
+def state_of(entries: list[PromotionEntry], proposal: PromotionEntry) -> State:
+    """What has become of a proposal; only an open one can be decided.
+
+    `superseded`: there is a newer one. `overtaken`: the champion is no longer the one that it was
+    compared with.
+    """
+    decision = decision_on(entries, proposal)
+    if decision is not None:
+        return "approved" if decision.action == "approve" else "rejected"
+    if proposals(entries)[0].number != proposal.number:
+        return "superseded"
+    champion = champion_entry(entries)
+    return "open" if proposal.compared == (champion.number if champion else 0) else "overtaken"
+
+
+def open_proposal(entries: list[PromotionEntry]) -> PromotionEntry | None:
+    """The proposal that waits for a decision, if there is one."""
+    newest = proposals(entries)[:1]
+    return newest[0] if newest and state_of(entries, newest[0]) == "open" else None
+
+
+def _key(number: int) -> str:
+    return f"{_PREFIX}{number:08d}.json"

@@ -107,10 +107,10 @@ def fetch_object(store: ObjectStore, sha256: str, cache: Path, *, key: str = "")
         key: Where it lies if not under its hash.
 
     Raises:
-        OutsideError: The content does not match.
+        ObjectDamaged: The content does not match.
     """
     from components.common.cache import Cache
-    from infra.errors import OutsideError
+    from infra.errors import ObjectDamaged
 
     copies, where = Cache(cache), key or object_key(sha256)
     copies.need([sha256])
@@ -120,7 +120,7 @@ def fetch_object(store: ObjectStore, sha256: str, cache: Path, *, key: str = "")
     try:
         store.get_file(where, temporary)
         if sha256_of(temporary) != sha256:
-            raise OutsideError(
+            raise ObjectDamaged(
                 f"{where} in {store.uri} does not hold what was recorded "
                 f"(expected sha256 {sha256[:12]}…)",
                 hint="it was changed or damaged since; start a new run to take a new snapshot",

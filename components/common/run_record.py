@@ -41,6 +41,7 @@ class RunRecord(BaseModel):
         status: `nothing_new`: a run with this key had already finished.
         exit_code: Of `evertrain run`, as on the design page.
         verdict: Of evaluate_model; empty if the run did not get there.
+        decision: Of promote_model: what came of the verdict; empty if the run did not get there.
         reasons: Why it ended as it did, in sentences, the most important first.
         metrics: Model (challenger, champion, each baseline) to metric to value, on the holdout.
         champion_before, champion_after: Registered versions; empty: none.
@@ -68,6 +69,7 @@ class RunRecord(BaseModel):
     champion_after: str
     commit: str
     report: str
+    decision: Literal["promoted", "proposed", "held", ""] = ""
 
 
 def run_record_key(run: str) -> str:
@@ -137,6 +139,7 @@ def compose(store: ObjectStore, *, run: str, project: str, champion: str) -> Run
         champion_after=promoted.champion_after if promoted else champion,
         commit=snapshot.provenance.commit if snapshot else "",
         report=report_key(run),
+        decision=promoted.outcome if promoted else "",
     )
 
 

@@ -15,7 +15,7 @@ from components.common.artifacts import (
     read_json,
     write_json,
 )
-from components.common.champion import PromotionEntry, PromotionLog
+from components.common.champion import PromotionEntry, PromotionLog, champion_to_beat
 from components.common.decision_figures import (
     Gate,
     NoiseFigure,
@@ -115,17 +115,6 @@ def run(
             classification.log_confusion_matrix(figures.classes, figures.confusion)
         write_json(classification.path, {"roc": figures.roc, "confusion": figures.confusion})
         return Outputs(figures.verdict)
-
-
-def champion_to_beat(log: PromotionLog, run_key: str) -> PromotionEntry | None:
-    """Return the last promotion that is not this run's own.
-
-    A run that was killed right after its promotion decides again, against the champion it had.
-    """
-    entries = log.entries()
-    if entries and entries[-1].run_key == run_key and entries[-1].action == "promote":
-        entries = entries[:-1]
-    return entries[-1] if entries else None
 
 
 def ask(

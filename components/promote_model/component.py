@@ -28,7 +28,7 @@ def promote_model(
         model: The packaged challenger.
 
     Returns:
-        outcome: `promoted` or `held`.
+        outcome: `promoted`, `proposed` or `held`.
         champion: The version that is champion now; empty: none.
     """
     from components.promote_model.step import run

@@ -1,4 +1,4 @@
-"""Promote: register the version, write the log entry, repair the aliases; in this order.
+"""Promote or propose: register the version, write the log entry, repair the aliases; in this order.
 
 A crash between any two writes is mended by running the same again: the version is found by its run
 key, the entry is recognised as this run's own, and the aliases follow the log.
@@ -6,29 +6,29 @@ key, the entry is recognised as this run's own, and the aliases follow the log.
 
 from __future__ import annotations
 
-import getpass
 import json
 from importlib.metadata import version as package_version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from components.common.aliases import repair_aliases
 from components.common.artifacts import read_json
 from components.common.champion import (
     PromotionEntry,
     PromotionLog,
     champion_and_previous,
-    repair_aliases,
+    decision_on,
+    state_of,
 )
 from components.common.decision_figures import EvaluateFigures, PromoteFigures
 from components.common.layout import finished_key, sha256_of, tracking_uri
+from components.common.promotion import TAG, enter, own_entry, user_name
 from components.common.records import StepContext, step
-from training_core.errors import StoppedByGate
 
 if TYPE_CHECKING:
     from infra.registry import Registry
 
 _REQUIREMENTS = ("torch", "pandas", "numpy", "mlflow")
-TAG = "evertrain.run_key"
 
 
 class Outputs(NamedTuple):
@@ -45,43 +45,79 @@ def run(
     ) as context:
         verdict = EvaluateFigures.model_validate(read_json(decision))
         log = PromotionLog(context.store)
-        entries = log.entries()
-        last = entries[-1] if entries else None
-        own = last if last and (last.action, last.run_key) == ("promote", run_key) else None
-        before = champion_and_previous(entries[:-1] if own else entries)[0] or ""
-        if verdict.verdict == "promote":
-            if own is None:
-                refuse_moved_champion(entries, verdict)
+        name = context.project.settings.name
+        # a run that was decided before is a forced one; otherwise it may have been killed
+        again = context.store.info(finished_key(run_key)) is None
+        compared = verdict.compared_entry
+        own = own_entry(log.entries(), run_key, compared) if again else None
+        if verdict.verdict == "promote" or own is not None:
             registry = open_registry(context)
-            entry = own or _promote(context, log, registry, verdict, Path(model))
-            repair_aliases(log, registry, context.project.settings.name)
-            figures = PromoteFigures(
-                outcome="promoted",
-                reason=f"version {entry.version} replaces champion {before}: {verdict.reasons[0]}"
-                if before
-                else f"version {entry.version} is the first champion, so floors and baselines "
-                f"decided: {verdict.reasons[0]}",
-                version=entry.version,
-                entry=entry.number,
-                champion_before=before,
-                champion_after=entry.version,
+            entry = own or new_entry(context, verdict, Path(model))
+            entry = enter(
+                log,
+                registry,
+                name,
+                entry,
+                register=lambda: _register(context, registry, verdict, Path(model)),
+                anew=not again,
             )
+            figures = entered(log.entries(), entry)
         else:
+            entries = log.entries()
             if entries:
-                repair_aliases(log, open_registry(context), context.project.settings.name)
-            stays = f"champion {before} stays" if before else "there is still no champion"
-            figures = PromoteFigures(
-                outcome="held",
-                reason=f"{stays}: {verdict.reasons[0]}",
-                version="",
-                entry=0,
-                champion_before=before,
-                champion_after=before,
-            )
+                repair_aliases(log, open_registry(context), name)
+            figures = held(champion_and_previous(entries)[0] or "", verdict.reasons[0])
         context.say(figures)
         content = {"run": context.record.run, "outcome": figures.outcome}
         context.store.create(finished_key(run_key), json.dumps(content).encode())
         return Outputs(figures.outcome, figures.champion_after)
+
+
+def entered(entries: list[PromotionEntry], entry: PromotionEntry) -> PromoteFigures:
+    """What came of a run's own entry; of a proposal that was decided meanwhile, the decision."""
+    before = champion_and_previous(entries[: entry.number - 1])[0] or ""
+    after = champion_and_previous(entries)[0] or ""
+    state = state_of(entries, entry) if entry.action == "propose" else "approved"
+    if state == "approved":
+        outcome: Literal["promoted", "proposed"] = "promoted"
+        words = (
+            f"version {entry.version} replaces champion {before}: {entry.reason}"
+            if before
+            else f"version {entry.version} is the first champion, so floors and baselines "
+            f"decided: {entry.reason}"
+        )
+    elif state == "open":
+        outcome = "proposed"
+        aim = f"to replace champion {before}" if before else "as the first champion"
+        words = (
+            f"version {entry.version} is proposed {aim}, and waits for a person "
+            f"(evertrain approve PROJECT --version {entry.version}): {entry.reason}"
+        )
+    else:
+        decision = decision_on(entries, entry)
+        why = f" by {decision.who}: {decision.reason}" if decision else ""
+        return held(after, f"version {entry.version} was proposed, and was {state}{why}")
+    return PromoteFigures(
+        outcome=outcome,
+        reason=words,
+        version=entry.version,
+        entry=entry.number,
+        champion_before=before,
+        champion_after=after,
+    )
+
+
+def held(champion: str, reason: str) -> PromoteFigures:
+    """The champion stays."""
+    stays = f"champion {champion} stays" if champion else "there is still no champion"
+    return PromoteFigures(
+        outcome="held",
+        reason=f"{stays}: {reason}",
+        version="",
+        entry=0,
+        champion_before=champion,
+        champion_after=champion,
+    )
 
 
 def open_registry(context: StepContext) -> Registry:
@@ -94,52 +130,23 @@ def open_registry(context: StepContext) -> Registry:
     )
 
 
-def refuse_moved_champion(entries: list[PromotionEntry], verdict: EvaluateFigures) -> None:
-    """Stop if the champion is not the one that was compared against.
-
-    Raises:
-        StoppedByGate: It moved since.
-    """
-    now = entries[-1].number if entries else 0
-    if now != verdict.compared_entry:
-        raise StoppedByGate(
-            f"the champion moved since the comparison: promotion {now} came after "
-            f"{verdict.compared_entry}",
-            hint="run the same command again: it compares with the champion of now",
-        )
-
-
-def _promote(
-    context: StepContext,
-    log: PromotionLog,
-    registry: Registry,
-    verdict: EvaluateFigures,
-    package: Path,
-) -> PromotionEntry:
-    """Register the package (once) and write the next entry of the log."""
-    name, run_key = context.project.settings.name, context.record.run_key
-    version = registry.find_version(name, tag=TAG, value=run_key)
-    if version is None:
-        version = _register(context, registry, verdict, package)
-    files = {path.name: sha256_of(path) for path in sorted(package.iterdir()) if path.is_file()}
+def new_entry(context: StepContext, verdict: EvaluateFigures, package: Path) -> PromotionEntry:
+    """What the verdict asks for: a promotion, or a proposal where a person decides."""
     facts = json.loads((package / "package.json").read_text())["facts"]
-    entry = PromotionEntry(
-        number=verdict.compared_entry + 1,
-        action="promote",
-        version=version,
+    approval = context.project.settings.decision.approval
+    return PromotionEntry(
+        number=0,
+        action="propose" if approval else "promote",
+        version="",
         run=context.record.run,
-        run_key=run_key,
-        package=files,
+        run_key=context.record.run_key,
+        package={p.name: sha256_of(p) for p in sorted(package.iterdir()) if p.is_file()},
         seen=facts["seen"],
         reason=verdict.reasons[0],
-        who=f"evertrain run ({_user()})",
+        who=f"evertrain run ({user_name()})",
+        rehearsal=verdict.rehearsal,
+        compared=verdict.compared_entry,
     )
-    if not log.append(entry):
-        raise StoppedByGate(
-            f"another promotion took number {entry.number} at the same time",
-            hint="run the same command again: it compares with the champion of now",
-        )
-    return entry
 
 
 def _register(
@@ -171,10 +178,3 @@ def _register(
     )
     tracking.finish(run, "FINISHED")
     return version
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user need not have a name
-        return "unknown user"

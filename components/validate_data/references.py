@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from components.common.champion import PromotionLog
+from components.common.champion import PromotionLog, champion_entry
 from components.common.layout import fetch_object, put_object
 from components.common.local import open_cache
 from components.common.manifest import read_manifest
@@ -76,9 +76,9 @@ def references(context: StepContext, *, digest: str) -> list[Reference]:
         OutsideError: What was kept of one cannot be read.
     """
     found: dict[str, str] = {}
-    head = PromotionLog(context.store).head()
-    if head is not None:
-        found[head.run_key] = f"the data of champion {head.version}"
+    champion = champion_entry(PromotionLog(context.store).entries())
+    if champion is not None:
+        found[champion.run_key] = f"the data of champion {champion.version}"
     try:
         last = str(json.loads(context.store.get(LAST))["run_key"])
     except ObjectMissing:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from components.common.champion import PromotionEntry
+from components.common.champion import PromotionEntry, PromotionLog, champion_to_beat
 from components.common.decision_figures import EvaluateFigures
-from components.evaluate_model.step import champion_to_beat
-from components.promote_model.step import refuse_moved_champion
+from components.common.promotion import refuse_moved_champion
 from infra.folder import FolderStore
 from training_core.errors import StoppedByGate
 
@@ -29,10 +28,10 @@ def verdict(compared: int) -> EvaluateFigures:
 
 def test_a_champion_that_moved_since_the_comparison_is_not_replaced() -> None:
     with pytest.raises(StoppedByGate, match="promotion 2 came after 1") as stopped:
-        refuse_moved_champion([entry(1), entry(2)], verdict(1))
+        refuse_moved_champion([entry(1), entry(2)], 1)
     assert "run the same command again" in stopped.value.hint
     with pytest.raises(StoppedByGate, match="promotion 1 came after 0"):
-        refuse_moved_champion([entry(1)], verdict(0))
+        refuse_moved_champion([entry(1)], 0)
 
 
 @pytest.mark.parametrize("promotions", [0, 1, 2])
@@ -42,7 +41,7 @@ def test_only_the_champion_that_was_compared_with_is_replaced(
 ) -> None:
     entries = [entry(number) for number in range(1, promotions + 1)]
     try:
-        refuse_moved_champion(entries, verdict(compared))
+        refuse_moved_champion(entries, compared)
         refused = False
     except StoppedByGate:
         refused = True
@@ -52,8 +51,6 @@ def test_only_the_champion_that_was_compared_with_is_replaced(
 def test_a_run_killed_after_its_promotion_meets_the_champion_it_had(
     tmp_path: pytest.TempPathFactory,
 ) -> None:
-    from components.common.champion import PromotionLog
-
     log = PromotionLog(FolderStore(tmp_path))  # type: ignore[arg-type]
     assert champion_to_beat(log, "mine") is None
     log.append(entry(1, "older"))

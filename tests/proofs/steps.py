@@ -21,7 +21,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from components.common.champion import PromotionLog, champion_and_previous
+from components.common.aliases import aliases_of
+from components.common.champion import PromotionLog
 from components.common.layout import project_store, tracking_uri
 from components.common.project import open_project
 from components.common.records import STEPS
@@ -93,15 +94,14 @@ def half_made(folder: Path) -> list[str]:
     except OutsideError as error:
         return [error.what]
     found = []
-    promoted = Counter(e.version for e in entries if e.action == "promote")
+    promoted = Counter(e.version for e in entries if e.action in ("promote", "propose"))
     versions = {v["version"]: v["status"] for v in registry.versions(project.settings.name)}
     for version in sorted(promoted.keys() | versions.keys()):
         if versions.get(version) != "READY":
             found.append(f"version {version} is {versions.get(version, 'not there')}")
         if promoted[version] != 1:
             found.append(f"version {version} has {promoted[version]} entries in the log")
-    said = dict(zip(("champion", "previous"), champion_and_previous(entries), strict=True))
-    said = {alias: version for alias, version in said.items() if version}
+    said = {alias: version for alias, version in aliases_of(entries).items() if version}
     if registry.aliases(project.settings.name) != said:
         found.append(f"the aliases are {registry.aliases(project.settings.name)}, not {said}")
     return found

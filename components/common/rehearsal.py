@@ -1,0 +1,72 @@
+"""Before a package becomes champion, it is loaded afresh and scored on rows that were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from components.common.champion import PromotionEntry
+from components.common.champion_model import package_folder
+from components.common.decision_figures import SmokeFigures
+from components.common.layout import fetch_object
+from infra.errors import ObjectDamaged, ObjectMissing
+from infra.store import ObjectStore
+from training_core.errors import StoppedByGate
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas as pd
+
+_PREDICTION = "prediction"
+Rehearsal = Callable[[PromotionEntry], SmokeFigures]
+
+
+def rehearse(store: ObjectStore, entry: PromotionEntry, cache: Path) -> SmokeFigures:
+    """Load an entry's package in a process of its own, and score its recorded rows, if any.
+
+    What is missing or damaged in the store is a failed rehearsal.
+
+    Raises:
+        OutsideError: The store cannot be reached.
+    """
+    from components.common.smoke import smoke_test
+
+    try:
+        folder = package_folder(store, entry.package, cache)
+        if not entry.rehearsal:
+            return smoke_test(folder, None, None)
+        rows, expected = recorded(fetch_object(store, entry.rehearsal, cache))
+    except (ObjectMissing, ObjectDamaged) as error:
+        return SmokeFigures(outcome="fail", message=error.what)
+    return smoke_test(folder, rows, expected)
+
+
+def recorded(path: Path) -> tuple[pd.DataFrame, npt.NDArray[np.float64]]:
+    """Return raw rows and the predictions that were recorded for them, [N] or [N, C].
+
+    Args:
+        path: Parquet: the raw columns beside `prediction`, or `prediction.0`, `prediction.1`, …
+    """
+    import pandas as pd
+
+    frame = pd.read_parquet(path)
+    several = [name for name in frame if str(name).startswith(f"{_PREDICTION}.")]
+    several.sort(key=lambda name: int(str(name).rpartition(".")[2]))
+    names = [_PREDICTION] if _PREDICTION in frame else several
+    expected = frame[_PREDICTION if _PREDICTION in frame else several].to_numpy(dtype="float64")
+    return frame.drop(columns=names), expected
+
+
+def require_rehearsed(entry: PromotionEntry, seen: SmokeFigures, consequence: str) -> None:
+    """Stop if a package does not work.
+
+    Raises:
+        StoppedByGate: It does not; nothing was written.
+    """
+    if seen.outcome != "pass":
+        raise StoppedByGate(
+            f"version {entry.version} failed its rehearsal: {seen.message}",
+            hint=f"{consequence}; evertrain history PROJECT shows the other versions",
+        )
