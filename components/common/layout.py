@@ -7,6 +7,7 @@ profiles/<run key>.json          which profile and sample belong to a validated 
 profiles/last.json               the run key that was validated last
 runs/<run>/<step>.json           what each step did in a run; run.json, report.html, data.html
                                  and alerted.json beside
+runs/<run>/model_card.md         what the version is that the run registered
 keys/<run key>/<step>.json       the latest finished record of a step for this key
 keys/<run key>/finished.json     written when a run with this key has reached its decision
 checkpoints/<run key>/...        training state (training_core.checkpoints)
@@ -62,6 +63,10 @@ def record_key(run: str, step: str) -> str:
 
 def alerted_key(run: str) -> str:
     return f"runs/{run}/alerted.json"
+
+
+def card_key(run: str) -> str:
+    return f"runs/{run}/model_card.md"
 
 
 def key_record(run_key: str, step: str) -> str:

@@ -44,19 +44,18 @@ def rehearse(store: ObjectStore, entry: PromotionEntry, cache: Path) -> SmokeFig
 
 
 def recorded(path: Path) -> tuple[pd.DataFrame, npt.NDArray[np.float64]]:
-    """Return raw rows and the predictions that were recorded for them, [N] or [N, C].
+    """Return raw rows and the predictions that were recorded for them, as the kind has them.
 
     Args:
         path: Parquet: the raw columns beside `prediction`, or `prediction.0`, `prediction.1`, …
     """
     import pandas as pd
 
+    from components.common.predictions import from_columns
+
     frame = pd.read_parquet(path)
-    several = [name for name in frame if str(name).startswith(f"{_PREDICTION}.")]
-    several.sort(key=lambda name: int(str(name).rpartition(".")[2]))
-    names = [_PREDICTION] if _PREDICTION in frame else several
-    expected = frame[_PREDICTION if _PREDICTION in frame else several].to_numpy(dtype="float64")
-    return frame.drop(columns=names), expected
+    names = [n for n in map(str, frame) if n == _PREDICTION or n.startswith(f"{_PREDICTION}.")]
+    return frame.drop(columns=names), from_columns(frame[names])[_PREDICTION]
 
 
 def require_rehearsed(entry: PromotionEntry, seen: SmokeFigures, consequence: str) -> None:

@@ -21,7 +21,7 @@ from components.common.champion import (
     state_of,
 )
 from components.common.decision_figures import EvaluateFigures, PromoteFigures
-from components.common.layout import finished_key, sha256_of, tracking_uri
+from components.common.layout import card_key, finished_key, sha256_of, tracking_uri
 from components.common.promotion import TAG, enter, own_entry, user_name
 from components.common.records import StepContext, step
 
@@ -62,6 +62,7 @@ def run(
                 anew=not again,
             )
             figures = entered(log.entries(), entry)
+            figures.card = describe(context, registry, verdict, Path(model), entry.version)
         else:
             entries = log.entries()
             if entries:
@@ -118,6 +119,27 @@ def held(champion: str, reason: str) -> PromoteFigures:
         champion_before=champion,
         champion_after=champion,
     )
+
+
+def describe(
+    context: StepContext, registry: Registry, verdict: EvaluateFigures, package: Path, version: str
+) -> str:
+    """Keep the version's model card beside the run, show it in the registry, return its key."""
+    from components.promote_model.card import card
+
+    settings, record = context.project.settings, context.record
+    text = card(
+        verdict,
+        project=settings,
+        version=version,
+        run=record.run,
+        run_key=record.run_key,
+        package_manifest=json.loads((package / "package.json").read_text()),
+    )
+    key = card_key(record.run)
+    context.store.put(key, text.encode())
+    registry.describe(settings.name, version, text, whole=f"{context.store.uri}/{key}")
+    return key
 
 
 def open_registry(context: StepContext) -> Registry:
