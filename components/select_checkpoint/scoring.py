@@ -68,9 +68,10 @@ class Judge:
         for place, network in candidates:
             group.append((place, network))
             size += weight_bytes(network)
+            del network  # the group alone holds it
             if size + size // len(group) > self.memory:  # another one would not fit
                 yield group
-                group.clear()  # whoever got it holds it still: its networks would stay
+                group.clear()  # whoever got it still holds it, and so its networks
                 size = 0
         if group:
             yield group
