@@ -32,6 +32,7 @@ def test_weights_are_averaged_and_the_rest_is_of_the_first() -> None:
     states = [
         {
             "weight": torch.tensor([float(i), 1.0]),
+            "double": torch.tensor([float(i)], dtype=torch.float64),
             "half": torch.full((2,), float(i), dtype=torch.bfloat16),
             "wave": torch.tensor([complex(i, -i)]),
             "count": torch.tensor(10 * i),
@@ -48,7 +49,7 @@ def test_weights_are_averaged_and_the_rest_is_of_the_first() -> None:
     assert mean["wave"].tolist() == [2 - 2j]
     for name in ("count", "mask", "grown", "late"):
         assert torch.equal(mean[name], states[0][name])
-    assert states[0]["weight"].tolist() == [1.0, 1.0], "what it was made of is left alone"
+    assert states[0]["double"].tolist() == [1.0], "what it was made of is left alone"
 
 
 def test_the_mean_is_exact_where_single_precision_is_not() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from components.common.decision_settings import Rule
 from components.common.resampling import Draws
-from components.select_checkpoint.choosing import Place, Scored, as_good, choose
+from components.select_checkpoint.choosing import Place, Scored, as_good, choose, chosen_by
 from tests.components.selection_samples import scored
 
 
@@ -58,12 +58,12 @@ def test_an_average_stands_right_behind_its_last_member() -> None:
 
 
 def test_an_averages_neighbours_are_its_members() -> None:
-    """Beside a checkpoint whose neighbours are worse, and one whose members are good."""
-    places = [Place(10), Place(20), Place(30), Place(40), Place(40, (20, 40))]
-    means = [0.60, 0.50, 0.60, 0.52, 0.505]
-    assert chosen("flattest", means, noise=2.0, places=places) == places[4]
-    means = [0.50, 0.50, 0.50, 0.60, 0.505]
-    assert chosen("flattest", means, noise=2.0, places=places) == places[0]
+    """Not the bad checkpoint between them; of a checkpoint it is a neighbour."""
+    places = [Place(10), Place(20), Place(30), Place(30, (10, 30))]
+    means, reach = np.array([[0.50, 0.90, 0.52, 0.53]]), np.full((4, 4), np.inf)
+    assert chosen_by("flattest", means, places=places, reach=reach).tolist() == [3]
+    means = np.array([[0.50, 0.51, 0.90, 0.53]])
+    assert chosen_by("flattest", means, places=places, reach=reach).tolist() == [0]
 
 
 def test_one_candidate_is_chosen() -> None:
