@@ -53,11 +53,14 @@ class Optimism(Figures):
         expected: Mean of it over the draws: what choosing the best of several costs in honesty.
         deviation: Standard deviation of a draw: choosing and sampling together.
         measured: Loss on the holdout minus loss on the validation split, once both are known.
+        clusters: What `deviation` was estimated from: clusters of the validation split, counted as
+            if of equal size.
         low, high: Where `measured` is expected to lie, given both splits' sampling.
     """
 
     expected: float
     deviation: float
+    clusters: float | None = None
     measured: float | None = None
     low: float | None = None
     high: float | None = None

@@ -18,16 +18,24 @@ Metric = Literal[
 ]  # fmt: skip
 
 
+Rule = Literal["flattest", "earliest", "latest", "best"]
+
+
 class SelectionSettings(Settings):
     """Which of a training's checkpoints is taken."""
 
-    rule: Literal["flattest", "earliest", "latest", "best"] = Field(
-        "flattest",
-        description="Among the candidates that cannot be told from the best: the one whose "
-        "neighbours are good as well, the earliest, the latest, or the best itself.",
+    rule: Rule = Field(
+        "best",
+        description="Which candidate is taken: the best on the validation split; or, among those "
+        "that cannot be told from it, the one whose neighbours are good as well (flattest), the "
+        "earliest, or the latest. Short validation splits tell few apart: on 14 days of flights "
+        "the earliest of ten lost 0.0105 of log loss on the holdout.",
     )
     average: int = Field(
-        3, ge=0, description="The mean of this many best checkpoints is one more candidate; 0: no."
+        3,
+        ge=0,
+        description="The mean of the weights of this many best checkpoints, two or more, is one "
+        "more candidate; 0: no.",
     )
 
 

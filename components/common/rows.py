@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from components.common.layout import fetch_object, put_object
@@ -30,6 +31,26 @@ def read_part(context: StepContext, splits: dict[str, Any], part: str) -> pd.Dat
     """Return the rows of train, validation or holdout."""
     path = fetch_object(context.store, splits["parts"][part]["sha256"], context.cache)
     return pd.read_parquet(path)
+
+
+def sample_part(
+    context: StepContext, splits: dict[str, Any], part: str, *, rows: int
+) -> pd.DataFrame:
+    """Return that many rows of a part in random order, spread evenly over it; memory is bounded."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = fetch_object(context.store, splits["parts"][part]["sha256"], context.cache)
+    found, passed = [], 0
+    with parquet.ParquetFile(path) as file:
+        stride = max(1, -(-file.metadata.num_rows // rows))
+        for batch in file.iter_batches():
+            places = np.arange(-passed % stride, len(batch), stride)
+            found.append(batch.take(pa.array(places)))
+            passed += len(batch)
+        table = pa.Table.from_batches(found, schema=file.schema_arrow)
+    frame: pd.DataFrame = table.to_pandas().sample(frac=1, random_state=0)
+    return frame
 
 
 def clusters_of(frame: pd.DataFrame, settings: ProjectSettings) -> pd.Series[Any]:

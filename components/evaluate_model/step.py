@@ -34,6 +34,7 @@ from components.evaluate_model.gates import champion_skipped
 from components.evaluate_model.judging import judge, refuse_unknown
 from components.evaluate_model.noise import retraining_noise, settings_digest, train_replicas
 from components.evaluate_model.questions import Ledger, row_keys
+from components.evaluate_model.selection import observed_optimism
 
 _REHEARSED = 256  # holdout rows that are kept with the package, to try it out
 _LEAST = 100  # rows that must be left of a worn holdout
@@ -100,6 +101,14 @@ def run(
             question=question,
             first_gates=gates,
             without=[task.label, settings.data.time_column or ""],
+            optimism=observed_optimism(
+                context.store,
+                run_key,
+                holdout,
+                own,
+                resamples=settings.decision.resamples,
+                confidence=question.confidence,
+            ),
         )
         figures.compared_entry = champion.number if champion else 0
         figures.champion = champion.version if champion else ""

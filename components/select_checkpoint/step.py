@@ -1,18 +1,21 @@
-"""Evaluate every kept checkpoint on the whole validation split; package the best."""
+"""Score every kept checkpoint on the whole validation split; choose one and package it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
-from components.common.decision_figures import Candidate, SelectFigures
 from components.common.layout import put_object
 from components.common.records import step
-from components.common.resampling import mean_interval
-from components.common.rows import clusters_of, read_part
+from components.common.resampling import Draws
+from components.common.rows import clusters_of, read_part, sample_part
 from training_core.errors import TrainingFailed
 
-RULE = "the smallest mean loss on the whole validation split; on a tie, the earliest"
+if TYPE_CHECKING:
+    from components.select_checkpoint.selection import Selection
+
+_STATISTICS_ROWS = 4096  # of the train split, for the statistics of normalising layers
 
 
 def run(
@@ -30,10 +33,10 @@ def run(
     with step(
         "select_checkpoint", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
-        import torch
-
+        from components.select_checkpoint.candidates import Candidates, mean_of_best
+        from components.select_checkpoint.scoring import Judge
+        from components.select_checkpoint.selection import select
         from training_core.checkpoints.catalogue import Checkpoints
-        from training_core.evaluation import outputs_of
         from training_core.examples import Examples
         from training_core.package import write_package
 
@@ -42,64 +45,58 @@ def run(
         parts, trained = read_json(splits), read_json(training)
         validation = read_part(context, parts, "validation")
         preprocessor = type(task.preprocessor()).from_state_dict(trained["preprocessor"])
-        examples = Examples.from_frame(task, preprocessor, validation)
-        network = task.build_model(preprocessor)
+
+        def train() -> Examples:
+            rows = sample_part(context, parts, "train", rows=_STATISTICS_ROWS)
+            return Examples.from_frame(task, preprocessor, rows)
+
         checkpoints = Checkpoints(context.store, trained["prefix"])
-        found, weights = [], {}
-        for manifest in checkpoints.manifests():
-            state = checkpoints.model_state(manifest)
-            if state is None:
-                continue
-            network.load_state_dict(state)
-            outputs = outputs_of(network, examples, device=torch.device("cpu"))
-            losses = task.loss(outputs, examples.target).double().numpy()
-            interval = mean_interval(
-                losses,
-                clusters_of(validation, settings),
-                confidence=settings.decision.confidence,
-                resamples=settings.decision.resamples,
-            )
-            means = {
-                name: float(values.double().mean())
-                for name, values in task.metrics(outputs, examples.target).items()
-            }
-            found.append(
-                Candidate(
-                    step=manifest.step,
-                    metrics={"loss": interval.mean, **means},
-                    low=interval.low,
-                    high=interval.high,
-                )
-            )
-            weights[manifest.step] = state
-        if not found:
+        found = Candidates(checkpoints, build=lambda: task.build_model(preprocessor), train=train)
+        draws = Draws.of(clusters_of(validation, settings), resamples=settings.decision.resamples)
+        judge = Judge(task, preprocessor, validation, draws)
+        scores = found.finite(judge.scores(found.readable()))
+        if not scores:
             raise TrainingFailed(
-                f"no checkpoint below {trained['prefix']} in {context.store.uri} can be read"
+                f"no checkpoint below {trained['prefix']} in {context.store.uri} can be used"
                 + (f": {checkpoints.damaged[0]}" if checkpoints.damaged else ""),
                 hint="evertrain run PROJECT --force trains afresh",
             )
-        chosen = min(found, key=lambda c: (c.metrics["loss"], c.step))
-        network.load_state_dict(weights[chosen.step])
+        mean = mean_of_best(scores, count=settings.select.average)
+        if mean is not None:
+            scores += found.finite(judge.scores([(mean, found.network(mean))]))
+        chosen = select(
+            scores,
+            draws,
+            rule=settings.select.rule,
+            confidence=settings.decision.confidence,
+            damaged=checkpoints.damaged,
+        )
+        facts = {"step": chosen.place.step, "run_key": run_key, "seen": parts["seen"]}
+        if chosen.place.members:
+            facts["mean_of_steps"] = chosen.candidate.members
         files = write_package(
             Path(model),
             task=task,
             preprocessor=preprocessor,
-            model=network,
+            model=found.network(chosen.place),
             sample=validation.head(64),
-            facts={"step": chosen.step, "run_key": run_key, "seen": parts["seen"]},
+            facts=facts,
         )
         for name, sha256 in files.items():
             stored = put_object(context.store, Path(model) / name)
             assert stored == sha256, name
-        table = [c.model_dump() for c in found]
-        write_json(candidates, {"rule": RULE, "chosen": chosen.step, "candidates": table})
-        context.say(
-            SelectFigures(
-                metric="loss",
-                rule=RULE,
-                candidates=found,
-                chosen=chosen.step,
-                damaged=checkpoints.damaged,
-            )
-        )
-        log_metrics(metrics, {"step": chosen.step, **chosen.metrics})
+        write_json(candidates, chosen.figures.model_dump(mode="json"))
+        context.say(chosen.figures)
+        log_metrics(metrics, logged(chosen))
+
+
+def logged(chosen: Selection) -> dict[str, float]:
+    """Return the chosen one's scores, and what else is worth a chart over runs."""
+    optimism = chosen.figures.optimism
+    return {
+        "step": chosen.place.step,
+        **chosen.candidate.metrics,
+        "averaged": len(chosen.candidate.members),
+        "as_good": sum(candidate.as_good for candidate in chosen.figures.candidates),
+        **({"expected_optimism": optimism.expected} if optimism else {}),
+    }
