@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 
+from components.common import decision_figures as d
 from components.common import figures as f
 
 RUN = "20130501T041203Z-7f3a"
@@ -46,13 +47,13 @@ def training() -> f.TrainFigures:
     )
 
 
-def selection() -> f.SelectFigures:
+def selection() -> d.SelectFigures:
     found = {144: 0.4758, 168: 0.4752, 192: 0.4757, 237: 0.4764}
-    return f.SelectFigures(
+    return d.SelectFigures(
         metric="log_loss",
         rule="the earliest checkpoint whose interval of the difference to the best holds zero",
         candidates=[
-            f.Candidate(
+            d.Candidate(
                 step=s, metrics={"log_loss": v, "auc": 0.732}, low=v - 0.0091, high=v + 0.0094
             )
             for s, v in found.items()
@@ -62,15 +63,15 @@ def selection() -> f.SelectFigures:
     )
 
 
-def evaluation(verdict: str = "promote", *, first: bool = False) -> f.EvaluateFigures:
+def evaluation(verdict: str = "promote", *, first: bool = False) -> d.EvaluateFigures:
     against = {
         "promote": (0.0046, 0.0018, 0.0075),
         "hold": (-0.0061, -0.0092, -0.0029),
         "inconclusive": (0.0009, -0.0021, 0.0038),
     }[verdict]
     comparisons = [
-        f.Comparison(against=name, difference=d, low=low, high=high, noise=0.0008, clusters=14)
-        for name, (d, low, high) in {
+        d.Comparison(against=name, difference=mean, low=low, high=high, noise=0.0008, clusters=14)
+        for name, (mean, low, high) in {
             "champion": against,
             "prior": (0.0601, 0.0490, 0.0718),
             "input_independent": (0.0604, 0.0492, 0.0721),
@@ -82,35 +83,35 @@ def evaluation(verdict: str = "promote", *, first: bool = False) -> f.EvaluateFi
     ]
     word = {"promote": "pass", "hold": "fail", "inconclusive": "unsure"}[verdict]
     gates = [
-        f.Gate(
+        d.Gate(
             name="not_worse_than_champion",
             outcome="skipped" if first else word,
             observed="none" if first else f"{against[1]} to {against[2]}",
             threshold="lower end above −0.001",
             message="there is no champion yet" if first else "paired by row, drawn by day",
         ),
-        f.Gate(
+        d.Gate(
             name="beats_prior",
             outcome="pass",
             observed="0.0490 to 0.0718",
             threshold="lower end above 0",
             message="",
         ),
-        f.Gate(
+        d.Gate(
             name="beats_input_independent",
             outcome="pass",
             observed="0.0492 to 0.0721",
             threshold="lower end above 0",
             message="",
         ),
-        f.Gate(
+        d.Gate(
             name="floor_log_loss",
             outcome="pass",
             observed="0.4702",
             threshold="at most 0.53",
             message="",
         ),
-        f.Gate(
+        d.Gate(
             name="minimum_auc",
             outcome="pass",
             observed="0.738",
@@ -137,14 +138,14 @@ def evaluation(verdict: str = "promote", *, first: bool = False) -> f.EvaluateFi
         "trees": {"log_loss": 0.4726, "brier": 0.1519, "error": 0.2108, "auc": 0.733},
     }
     reliability = {
-        "challenger": [f.ReliabilityBin(predicted=p, observed=o, rows=n) for p, o, n in bins],
-        "champion": [f.ReliabilityBin(predicted=p, observed=o * 1.12, rows=n) for p, o, n in bins],
+        "challenger": [d.ReliabilityBin(predicted=p, observed=o, rows=n) for p, o, n in bins],
+        "champion": [d.ReliabilityBin(predicted=p, observed=o * 1.12, rows=n) for p, o, n in bins],
     }
     if not first:
         metrics["challenger"]["log_loss"] = round(0.4748 - against[0], 4)
     if first:
         metrics.pop("champion"), reliability.pop("champion")
-    return f.EvaluateFigures(
+    return d.EvaluateFigures(
         verdict=verdict,
         reasons=[f"the interval of the difference in log loss is {against[1]} to {against[2]}"],
         metric="log_loss",
@@ -163,13 +164,13 @@ def evaluation(verdict: str = "promote", *, first: bool = False) -> f.EvaluateFi
     )
 
 
-def promotion(verdict: str = "promote", *, first: bool = False) -> f.PromoteFigures:
+def promotion(verdict: str = "promote", *, first: bool = False) -> d.PromoteFigures:
     before = "" if first else "3"
     if verdict == "promote":
         reason = "the challenger passed every gate"
         if not first:
             reason = "the challenger beats version 3 on log loss by more than chance and noise"
-        return f.PromoteFigures(
+        return d.PromoteFigures(
             outcome="promoted",
             reason=reason,
             version="1" if first else "4",
@@ -181,7 +182,7 @@ def promotion(verdict: str = "promote", *, first: bool = False) -> f.PromoteFigu
         "hold": "the challenger is worse than version 3 on log loss",
         "inconclusive": "14 days cannot tell the challenger from version 3",
     }[verdict]
-    return f.PromoteFigures(
+    return d.PromoteFigures(
         outcome="held",
         reason=reason,
         version="",
