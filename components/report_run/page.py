@@ -8,7 +8,6 @@ missing or strange, and writes no number that is not in a record.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import yaml
@@ -55,13 +54,13 @@ def render(*, run: RunRecord, records: dict[str, StepRecord], replay: str) -> st
         "pictures": _pictures(seen),
         "models": _models(evaluated),
         "unit": pictures.cluster_unit(seen.snapshot_data),
-        "confidence": confidence(seen),
+        "confidence": pictures.confidence(evaluated, seen.snapshot_data),
         "noise_shown": retraining_noise(seen),
         "said_of": decision_words,
         "shapes_of": decision_pictures,
         "margin": pictures.accepted_margin(seen.snapshot_data),
         "config": _config(seen.snapshot_data),
-        "finished": run.started + timedelta(seconds=run.seconds) if run.started else None,
+        "finished": words.finished(run),
         "slowest": max((s.seconds for s in run.steps), default=0.0) or 1.0,
         "words": words,
         "costs": costs,
@@ -101,15 +100,6 @@ def _pictures(seen: Seen) -> dict[str, Any]:
     if seen.select_checkpoint and seen.select_checkpoint.candidates:
         drawn["candidates"] = decision_pictures.candidates(seen.select_checkpoint)
     return drawn
-
-
-def confidence(seen: Seen) -> float | None:
-    """Of the intervals of the decision, where it is known."""
-    evaluated = seen.evaluate_model
-    if evaluated is not None and evaluated.question is not None:
-        return evaluated.question.confidence
-    said = pictures.decision_setting(seen.snapshot_data, "confidence")
-    return float(said) if isinstance(said, (int, float)) else None
 
 
 def retraining_noise(seen: Seen) -> float:

@@ -44,6 +44,14 @@ def accepted_margin(snapshot: SnapshotFigures | None) -> float:
     return float(margin) if isinstance(margin, (int, float)) and margin > 0 else 0.0
 
 
+def confidence(seen: EvaluateFigures | None, snapshot: SnapshotFigures | None) -> float | None:
+    """Of the intervals of the decision, where it is known."""
+    if seen is not None and seen.question is not None:
+        return seen.question.confidence
+    said = decision_setting(snapshot, "confidence")
+    return float(said) if isinstance(said, (int, float)) else None
+
+
 def decides(seen: EvaluateFigures, snapshot: SnapshotFigures | None) -> list[tuple[str, Markup]]:
     """The picture that decides: against the champion, and, on a scale of its own, the baselines."""
     champion = [c for c in seen.comparisons if c.against == "champion"]

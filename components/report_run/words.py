@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from components.common.decision_figures import Comparison, EvaluateFigures, Gate, PromoteFigures
@@ -59,6 +60,11 @@ def ended_in(run: RunRecord) -> str:
     bad = [s.step for s in run.steps if s.status not in ("done", "not_run")]
     done = [s.step for s in run.steps if s.status == "done" and s.step != "report_run"]
     return bad[0] if bad else done[-1] if done else ""
+
+
+def finished(run: RunRecord) -> datetime | None:
+    """When the run ended."""
+    return run.started + timedelta(seconds=run.seconds) if run.started else None
 
 
 def headline(run: RunRecord, ended: Outcome, proposed: str = "") -> str:
