@@ -99,7 +99,9 @@ def _beside_the_best(seen: SelectFigures, rows: list[Candidate]) -> Markup:
                 one.difference_high,
                 kind,
                 f"{amount} {word}",
-                interval(one.difference_low, one.difference_high),
+                interval(one.difference_low, one.difference_high)
+                if one.difference_high > one.difference_low
+                else "the best",
             )
         )
     return interval_plot(

@@ -71,7 +71,8 @@ def slices(seen: list[SliceFigure]) -> str:
         else "No slice is shown to be worse than its margin"
     )
     tail = f"; of {count(unsure)} it cannot be told" if unsure else ""
-    return f"{said}, of {count(len(seen))} judged{tail}."
+    judged = sum(s.outcome != "skipped" for s in seen)
+    return f"{said}, of {count(judged)} judged{tail}."
 
 
 def worst_first(seen: list[SliceFigure]) -> list[SliceFigure]:

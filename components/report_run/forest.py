@@ -114,9 +114,10 @@ def _group(group: Group, width: int, top: float) -> tuple[Markup, float]:
             parts.append(text(right + 18, y - 2, short(row.words, 22), kind="value"))
             parts.append(text(right + 18, y + 12, short(row.detail, 25), kind="tick"))
         else:
-            room = 44 - min(len(row.words), 24)
-            parts.append(text(0, y - 16, short(row.label, room), kind=name))
-            parts.append(text(width, y - 16, short(row.words, 24), anchor="end", kind="value"))
+            words = short(row.words, 24)
+            room = int((width - 8.2 * len(words) - 8) / (8.4 if row.strong else 7.6))
+            parts.append(text(0, y - 16, short(row.label, max(6, room)), kind=name))
+            parts.append(text(width, y - 16, words, anchor="end", kind="value"))
     return Markup("").join(parts), bottom
 
 
