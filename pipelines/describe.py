@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from components.common.records import STEPS
 from components.common.run_record import RunRecord
 from components.common.settings import ProjectSettings
+from components.report_run.twin import Report
 
 _COMPONENTS = Path(__file__).resolve().parents[1] / "components"
 _DOCS = _COMPONENTS.parent / "docs"
@@ -77,7 +78,11 @@ def _words(name: str, slot: Any, said: dict[str, str | None]) -> str:
 
 def generated() -> dict[Path, str]:
     """Return every generated file and what belongs in it."""
-    schemas: dict[str, type[BaseModel]] = {"run": RunRecord, "evertrain": ProjectSettings}
+    schemas: dict[str, type[BaseModel]] = {
+        "run": RunRecord,
+        "report": Report,
+        "evertrain": ProjectSettings,
+    }
     return {
         **{_COMPONENTS / step / "README.md": readme(step) for step in STEPS},
         **{

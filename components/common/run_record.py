@@ -80,6 +80,11 @@ def report_key(run: str) -> str:
     return f"runs/{run}/report.html"
 
 
+def report_data_key(run: str) -> str:
+    """Of the report's twin, the same as data."""
+    return f"runs/{run}/report.json"
+
+
 def compose(store: ObjectStore, *, run: str, project: str, champion: str) -> RunRecord:
     """Compose a run's record from what its steps left.
 

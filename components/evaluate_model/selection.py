@@ -1,4 +1,4 @@
-"""What choosing the checkpoint was expected to cost in honesty, and what the holdout shows of it."""
+"""How much better the chosen checkpoint looked than it is: expected, and seen on the holdout."""
 
 from __future__ import annotations
 

@@ -143,11 +143,18 @@ def instant(value: datetime | str | None) -> str:
     return value.strftime("%Y-%m-%d" if midnight else "%Y-%m-%d %H:%M UTC")
 
 
+_TITLES = {
+    "brier": "Brier score",
+    "error": "error rate",
+    "quantile_loss_10": "quantile loss at 10 %",
+    "quantile_loss_90": "quantile loss at 90 %",
+}
+_CAPITALS = {"auc": "AUC", "ece": "ECE", "f1": "F1", "rmse": "RMSE", "r2": "R²", "roc": "ROC"}
+
+
 def title(name: str) -> str:
     """A field's name as words: `input_independent` is `input independent`."""
-    known = {"auc": "AUC", "brier": "Brier score", "error": "error rate", "ece": "ECE"}
-    words = (known.get(word, word) if word == "auc" else word for word in name.split("_"))
-    return known.get(name, " ".join(words))
+    return _TITLES.get(name) or " ".join(_CAPITALS.get(word, word) for word in name.split("_"))
 
 
 def sentence(text: str) -> str:

@@ -8,7 +8,6 @@ missing or strange, and writes no number that is not in a record.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import yaml
@@ -17,9 +16,17 @@ from components.common.data_figures import SnapshotFigures
 from components.common.decision_figures import EvaluateFigures
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
-from components.report_run import check_words, costs, pictures, words
+from components.report_run import (
+    check_words,
+    costs,
+    decision_pictures,
+    decision_words,
+    pictures,
+    words,
+)
 from components.report_run.check_section import IN_THE_REPORT, check_groups
 from components.report_run.data_section import data_section
+from components.report_run.gate_pictures import gates_picture
 from components.report_run.seen import Seen, read
 from components.report_run.templates import fitted
 
@@ -37,19 +44,23 @@ def render(*, run: RunRecord, records: dict[str, StepRecord], replay: str) -> st
     seen = read(records)
     ended = words.outcome(run, seen.promote_model)
     evaluated = seen.evaluate_model
+    proposed = seen.promote_model.version if seen.promote_model else ""
     whole = {
         "replay": replay,
         "ended": ended,
-        "headline": words.headline(run, ended),
+        "headline": words.headline(run, ended, proposed),
         "reason": words.main_reason(run),
         "next_step": words.next_step(run, ended, evaluated),
         "pictures": _pictures(seen),
         "models": _models(evaluated),
         "unit": pictures.cluster_unit(seen.snapshot_data),
-        "confidence": pictures.decision_setting(seen.snapshot_data, "confidence"),
+        "confidence": pictures.confidence(evaluated, seen.snapshot_data),
+        "noise_shown": retraining_noise(seen),
+        "said_of": decision_words,
+        "shapes_of": decision_pictures,
         "margin": pictures.accepted_margin(seen.snapshot_data),
         "config": _config(seen.snapshot_data),
-        "finished": run.started + timedelta(seconds=run.seconds) if run.started else None,
+        "finished": words.finished(run),
         "slowest": max((s.seconds for s in run.steps), default=0.0) or 1.0,
         "words": words,
         "costs": costs,
@@ -62,19 +73,43 @@ def render(*, run: RunRecord, records: dict[str, StepRecord], replay: str) -> st
 def _pictures(seen: Seen) -> dict[str, Any]:
     """Every picture by name; an empty one where there is nothing to draw."""
     drawn: dict[str, Any] = dict.fromkeys(
-        ("decides", "checks", "training", "candidates", "calibration", "roc"), ""
+        (
+            "decides",
+            "gates",
+            "checks",
+            "training",
+            "candidates",
+            "calibration",
+            "roc",
+            "slices",
+            "confusion",
+        ),
+        "",
     )
     if seen.evaluate_model:
         drawn["decides"] = pictures.decides(seen.evaluate_model, seen.snapshot_data)
         drawn["calibration"] = pictures.calibration(seen.evaluate_model)
+        drawn["gates"] = gates_picture(seen.evaluate_model, noise=retraining_noise(seen))
+        drawn["slices"] = decision_pictures.slices(seen.evaluate_model)
+        drawn["confusion"] = decision_pictures.confusion(seen.evaluate_model)
         drawn["roc"] = pictures.curve(seen.evaluate_model)
     if seen.check_training:
         drawn["checks"] = pictures.check_curves(seen.check_training)
     if seen.train_distributed:
         drawn["training"] = pictures.training(seen.train_distributed, seen.select_checkpoint)
     if seen.select_checkpoint and seen.select_checkpoint.candidates:
-        drawn["candidates"] = pictures.candidates(seen.select_checkpoint)
+        drawn["candidates"] = decision_pictures.candidates(seen.select_checkpoint)
     return drawn
+
+
+def retraining_noise(seen: Seen) -> float:
+    """What is drawn around zero beside the champion."""
+    evaluated = seen.evaluate_model
+    if evaluated is None:
+        return 0.0
+    if evaluated.noise is not None:
+        return evaluated.noise.deviation
+    return next((c.noise for c in evaluated.comparisons if c.against == "champion"), 0.0)
 
 
 def _models(evaluated: EvaluateFigures | None) -> list[str]:

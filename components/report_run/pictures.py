@@ -16,7 +16,8 @@ from components.report_run.charts import (
     reliability,
     roc,
 )
-from components.report_run.formats import decimals, fixed, interval, number, plural, signed, title
+from components.report_run.decision_words import better
+from components.report_run.formats import decimals, interval, number, plural, signed, title
 from components.report_run.intervals import Interval, interval_plot
 from components.report_run.svg import NARROW, WIDE, thinned
 from components.report_run.words import difference, standing
@@ -41,6 +42,14 @@ def accepted_margin(snapshot: SnapshotFigures | None) -> float:
     """How much worse than the champion is still accepted; 0 where the configuration is silent."""
     margin = decision_setting(snapshot, "margin")
     return float(margin) if isinstance(margin, (int, float)) and margin > 0 else 0.0
+
+
+def confidence(seen: EvaluateFigures | None, snapshot: SnapshotFigures | None) -> float | None:
+    """Of the intervals of the decision, where it is known."""
+    if seen is not None and seen.question is not None:
+        return seen.question.confidence
+    said = decision_setting(snapshot, "confidence")
+    return float(said) if isinstance(said, (int, float)) else None
 
 
 def decides(seen: EvaluateFigures, snapshot: SnapshotFigures | None) -> list[tuple[str, Markup]]:
@@ -80,12 +89,16 @@ def _forest(
             )
         )
     deciding = versus == "champion"
+    way = better(seen.metric, seen.directions)
+    order = f"{versus} − challenger" if way == "lower" else f"challenger − {versus}"
     return interval_plot(
         f"decides-{versus}",
-        title=f"Paired differences in {title(seen.metric)}: {versus} minus challenger",
-        description=" ".join(difference(row, metric=seen.metric, unit=unit) for row in rows),
+        title=f"Paired differences in {title(seen.metric)}: {order.replace('−', 'minus')}",
+        description=" ".join(
+            difference(row, metric=seen.metric, unit=unit, better=way) for row in rows
+        ),
         rows=named,
-        x_words=f"{title(seen.metric)}: {versus} − challenger",
+        x_words=f"{title(seen.metric)}: " + order,
         zero=(f"← {versus} better", "challenger better →"),
         band=rows[0].noise if deciding else 0.0,
         needed=-margin if deciding and margin else None,
@@ -150,31 +163,13 @@ def training(seen: TrainFigures, selected: SelectFigures | None) -> Markup:
     )
 
 
-def candidates(seen: SelectFigures) -> Markup:
-    """Every checkpoint's score on the validation split, with its interval."""
-    rows = seen.candidates[-MOST_ROWS:]
-    if seen.chosen not in [c.step for c in rows]:
-        rows = [c for c in seen.candidates if c.step == seen.chosen] + rows[1:]
-    named = [
-        Interval(
-            f"step {c.step:,}",
-            c.metrics.get(seen.metric, (c.low + c.high) / 2),
-            c.low,
-            c.high,
-            "circle challenger" if c.step == seen.chosen else "circle hollow",
-            fixed(c.metrics.get(seen.metric, (c.low + c.high) / 2), 4)
-            + (" chosen" if c.step == seen.chosen else ""),
-            interval(c.low, c.high),
-        )
-        for c in rows
-    ]
-    return interval_plot(
-        "candidates",
-        title=f"Candidates by {title(seen.metric)} on the validation split",
-        description="; ".join(f"{row.label}: {row.words}, {row.detail}" for row in named),
-        rows=named,
-        x_words=f"{title(seen.metric)} on the validation split (lower is better)",
-    )
+def _error(seen: EvaluateFigures, model: str) -> str:
+    """The calibration error, with its interval where there is one."""
+    if model not in seen.calibration_error:
+        return ""
+    bounds = seen.intervals.get(model, {}).get("calibration_error")
+    tail = f" ({interval(*bounds)})" if bounds else ""
+    return f", ECE {number(seen.calibration_error[model], 2)}{tail}"
 
 
 def calibration(seen: EvaluateFigures) -> Markup:
@@ -182,9 +177,7 @@ def calibration(seen: EvaluateFigures) -> Markup:
     looks = {"challenger": "circle challenger", "champion": "square champion"}
     models = [
         Series(
-            f"{name}, ECE {number(seen.calibration_error[name], 2)}"
-            if name in seen.calibration_error
-            else name,
+            name + _error(seen, name),
             [(b.predicted, b.observed) for b in seen.reliability[name] if b.rows],
             f"line {name}",
             dots,

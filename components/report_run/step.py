@@ -10,7 +10,13 @@ from components.common.champion import PromotionLog, champion_and_previous
 from components.common.data_figures import SnapshotFigures
 from components.common.project import Project
 from components.common.records import StepRecord, read_records, step
-from components.common.run_record import RunRecord, compose, report_key, run_record_key
+from components.common.run_record import (
+    RunRecord,
+    compose,
+    report_data_key,
+    report_key,
+    run_record_key,
+)
 from infra.errors import OutsideError
 from infra.store import ObjectStore
 
@@ -30,16 +36,20 @@ def run(project: str, store: str, overrides: list[str], report: str, state: str)
 
 
 def write_report(project: Project, store: ObjectStore, *, run: str) -> RunRecord:
-    """Compose a run's record and page from the records of its steps, and store both.
+    """Compose a run's record, page and its twin in JSON from its steps' records; store all.
 
     Nobody is told of it: that is `alerting.alert_once`, where a run ends.
     """
     from components.report_run.page import render
+    from components.report_run.twin import report
 
     record = _composed(project, store, run)
     records: dict[str, StepRecord] = read_records(store, run)
-    page = render(run=record, records=records, replay=replay_command(project, records))
+    replay = replay_command(project, records)
+    page = render(run=record, records=records, replay=replay)
+    twin = report(run=record, records=records, replay=replay)
     store.put(report_key(run), page.encode())
+    store.put(report_data_key(run), twin.model_dump_json(indent=1).encode())
     store.put(run_record_key(run), record.model_dump_json(indent=1).encode())
     return record
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from components.common.decision_figures import Comparison, EvaluateFigures, Gate, PromoteFigures
@@ -23,6 +24,7 @@ class Outcome(StrEnum):
     """How a run ended, for people."""
 
     PROMOTED = "promoted"
+    PROPOSED = "proposed"
     HELD = "held"
     INCONCLUSIVE = "inconclusive"
     STOPPED = "stopped"
@@ -37,6 +39,8 @@ def outcome(run: RunRecord, promoted: PromoteFigures | None) -> Outcome:
         return Outcome(run.status.replace("_", " "))
     if promoted is not None and promoted.outcome == "promoted":
         return Outcome.PROMOTED
+    if promoted is not None and promoted.outcome == "proposed":
+        return Outcome.PROPOSED
     return Outcome.INCONCLUSIVE if run.verdict == "inconclusive" else Outcome.HELD
 
 
@@ -58,8 +62,17 @@ def ended_in(run: RunRecord) -> str:
     return bad[0] if bad else done[-1] if done else ""
 
 
-def headline(run: RunRecord, ended: Outcome) -> str:
-    """The verdict as one sentence."""
+def finished(run: RunRecord) -> datetime | None:
+    """When the run ended."""
+    return run.started + timedelta(seconds=run.seconds) if run.started else None
+
+
+def headline(run: RunRecord, ended: Outcome, proposed: str = "") -> str:
+    """The verdict as one sentence.
+
+    Args:
+        proposed: The version that waits for a person's word.
+    """
     step = ended_in(run)
     match ended:
         case Outcome.PROMOTED if run.champion_before:
@@ -67,6 +80,8 @@ def headline(run: RunRecord, ended: Outcome) -> str:
             return sentence(f"{new} replaces {old} as champion")
         case Outcome.PROMOTED:
             return sentence(f"{version(run.champion_after)} is the first champion")
+        case Outcome.PROPOSED:
+            return sentence(f"{version(proposed)} is proposed; a person has to approve it")
         case Outcome.HELD:
             return sentence(stays(run))
         case Outcome.INCONCLUSIVE:
@@ -105,6 +120,11 @@ def next_step(run: RunRecord, ended: Outcome, evaluated: EvaluateFigures | None)
             )
         case Outcome.PROMOTED:
             return "Nothing has to be done. The next run will have to hold its own against it."
+        case Outcome.PROPOSED:
+            return (
+                f"Look at what follows, then evertrain approve PROJECT, or evertrain reject "
+                f"PROJECT. Until then {stays(run)}."
+            )
         case Outcome.NOTHING_NEW:
             return (
                 "Nothing has to be done: new data, code or configuration start the next training."
@@ -141,11 +161,15 @@ def standing(compared: Comparison) -> str:
     return "better" if compared.low > 0 else "worse" if compared.high < 0 else "unclear"
 
 
-def difference(compared: Comparison, *, metric: str, unit: str) -> str:
-    """One comparison as a sentence."""
+def difference(compared: Comparison, *, metric: str, unit: str, better: str = "lower") -> str:
+    """One comparison as a sentence.
+
+    Args:
+        better: `lower` or `higher`: which way the metric points.
+    """
     places = decimals(compared.low, compared.high)
     amount = fixed(abs(compared.difference), places)
-    side = "lower" if compared.difference >= 0 else "higher"
+    side = "lower" if (compared.difference >= 0) == (better == "lower") else "higher"
     meaning = {
         "better": "it is better beyond the interval",
         "worse": "it is worse beyond the interval",

@@ -9,6 +9,7 @@ from report_sample_checks import baselines, checks
 from report_sample_data import snapshot, split, validation
 from report_sample_findings import recorded
 from report_sample_models import RUN, evaluation, promotion, selection, training
+from report_sample_rich import chosen, extreme, many_classes, of_a_number, proposal, rich
 
 from components.check_training.step import stop_if_broken
 from components.common.records import STEPS, StepRecord
@@ -36,6 +37,13 @@ def finished(verdict: str = "promote", *, first: bool = False) -> tuple[RunRecor
         promotion(verdict, first=first),
     ]
     return composed(dict(zip(STEPS, made, strict=False)), champion="" if first else "3")
+
+
+def decided(evaluated: Any, promoted: Any = None) -> tuple[RunRecord, Records]:
+    """A finished run whose decision says all that it can."""
+    made = [snapshot(), validation(), split(), checks(), baselines(), training(), chosen()]
+    made += [evaluated, promoted or promotion(evaluated.verdict)]
+    return composed(dict(zip(STEPS, made, strict=False)), champion="3")
 
 
 def stopped() -> tuple[RunRecord, Records]:
@@ -169,4 +177,12 @@ CASES = {
     "crashed": crashed,
     "interrupted": lambda: crashed("running"),
     "nothing_new": nothing_new,
+    "rich": lambda: decided(rich()),
+    "rich_held": lambda: decided(rich("hold")),
+    "rich_unsure": lambda: decided(rich("inconclusive")),
+    "slice_worse": lambda: decided(rich("hold", worse=True)),
+    "proposed": lambda: decided(rich(), proposal()),
+    "many_classes": lambda: decided(many_classes()),
+    "of_a_number": lambda: decided(of_a_number()),
+    "extreme": lambda: decided(extreme()),
 }

@@ -222,3 +222,20 @@ def test_the_picture_of_the_documents_can_be_taken(
     subprocess.run([sys.executable, script, promoted, picture], check=True, timeout=120)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("case", ["rich", "rich_held", "slice_worse", "proposed", "of_a_number"])
+def test_verdict_next_step_and_every_gate_with_a_number_are_on_the_first_screen(
+    browser: Browser, tmp_path: Path, case: str
+) -> None:
+    browser.emulate(width=1280, height=900)
+    browser.open(written(tmp_path, page_of(case)))
+    bottom = "return document.querySelector('{}').getBoundingClientRect().bottom"
+    assert browser.run(bottom.format(".next")) < 300
+    marks = (
+        "return Math.max(...[...document.querySelectorAll('.decides figure:first-of-type "
+        "svg.wide :is(.circle, .square, .diamond)')].map(e => e.getBoundingClientRect().bottom))"
+    )
+    assert 400 < browser.run(marks) < 900
+    if case in ("rich_held", "slice_worse"):
+        assert browser.run(bottom.format(".decides svg.wide .deciding")) < 550

@@ -44,7 +44,8 @@ def test_a_page_needs_nothing_from_outside(page: str) -> None:
 
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_a_page_is_small(case: str) -> None:
-    assert len(page_of(case).encode()) < 160_000
+    most = {"extreme": 300_000}.get(case, 200_000)
+    assert len(page_of(case).encode()) < most
     assert len(data_page_of(case).encode()) < 90_000
 
 

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 from report_sample_models import evaluation, promotion
+from report_sample_rich import rich, slices
 from report_samples import crashed, finished, stopped
 
 from components.common.decision_figures import Comparison
-from components.report_run import formats, words
+from components.report_run import decision_words, formats, words
 
 
 @pytest.mark.parametrize(
@@ -124,3 +125,27 @@ def test_shares_and_sizes_have_units() -> None:
     assert {share: formats.percent(share) for share in shares} == shares
     sizes = {12: "12 bytes", 878_230: "878 kB", 3_100_000_000: "3.10 GB"}
     assert {size: formats.size(size) for size in sizes} == sizes
+
+
+def test_slices_are_said_to_be_worse_only_where_that_is_shown() -> None:
+    assert decision_words.slices(slices()) == (
+        "No slice is shown to be worse than its margin, of 3 judged; of 1 it cannot be told."
+    )
+    assert decision_words.slices(slices(worse=True)).startswith("1 slice is shown to be worse")
+    assert decision_words.worst_first(slices(worse=True))[0].outcome == "fail"
+    assert decision_words.worst_first(slices())[-1].difference is None
+
+
+def test_the_holdout_agrees_only_inside_what_was_expected() -> None:
+    seen = rich().optimism
+    assert seen is not None
+    assert "the holdout agrees" in decision_words.optimism(seen, "log_loss")
+    seen.measured = 0.02
+    assert "the holdout does not agree" in decision_words.optimism(seen, "log_loss")
+
+
+def test_where_higher_is_better_a_better_challenger_is_higher() -> None:
+    compared = evaluation().comparisons[0]
+    said = words.difference(compared, metric="auc", unit="day", better="higher")
+    assert "AUC is 0.0046 higher" in said
+    assert "it is better" in said
