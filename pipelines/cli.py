@@ -16,7 +16,8 @@ import typer
 from components.common.project import open_project
 from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
-from pipelines import show
+from pipelines import cli_schedule, show
+from pipelines.cli_options import JsonOption, ProjectArgument, ProjectOption, SetOption
 from training_core.errors import ConfigurationError, EvertrainError
 
 app = typer.Typer(
@@ -26,16 +27,8 @@ app = typer.Typer(
     help="Keep a PyTorch model fresh: validate, train, compare, promote or hold, and say why.",
     epilog="--debug, anywhere, shows the traceback of an error.",
 )
-
-ProjectArgument = Annotated[
-    Path, typer.Argument(help="Folder of the project (it holds evertrain.yaml).")
-]
-ProjectOption = Annotated[Path, typer.Option("--project", help="Folder of the project.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be repeated."),
-]
+app.command()(cli_schedule.backtest)
+app.command()(cli_schedule.advise)
 
 
 @app.command()
