@@ -78,13 +78,13 @@ def advice_for(project: Project, *, worth: float | None = None) -> Advice:
             if came is not None:
                 months = (came.newest - _end(split)).total_seconds() / 86_400 / MONTH
                 kept = kept_by(project, store, champion, came, metric)
-    except (EvertrainError, OutsideError) as error:
-        failed.append(f"the champion could not be scored on the newest labels: {error.what}")
+    except (EvertrainError, OutsideError, ValueError, KeyError) as error:
+        words = error.what if isinstance(error, EvertrainError | OutsideError) else repr(error)
+        failed.append(f"the champion could not be scored on the newest labels: {words}")
     found = advise(
         moved=moves_of(newest_validated(store, champion)),
         kept=kept,
-        waiting=waiting_in(read_results(backtests(project)), metric),
-        months=months,
+        waiting=waiting_in(read_results(backtests(project)), metric, months),
         worth=least,
         confidence=rule.confidence,
     )

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from components.common.advice import Advice
 from components.report_run.formats import percent, seconds, signed
+from pipelines.backtest.page import waiting_words
 from pipelines.backtest.policies import OURS
 from pipelines.show import DATA, TALK
 
@@ -74,6 +75,8 @@ def result(found: BacktestResult, page: Path, *, as_json: bool) -> None:
         )
     DATA.print(table)
     DATA.print(_by_period(found))
+    for words in waiting_words(found):
+        DATA.print(Text(f"waiting:  {words}"), soft_wrap=True)
     for note in found.notes:
         DATA.print(Text(f"note:     {note}"), soft_wrap=True)
     DATA.print(Text(f"page:     {page}"), soft_wrap=True)

@@ -1,6 +1,6 @@
 """Retrain or not: an advice with its uncertainty, never silent, and when in doubt for retraining.
 
-    advice = advise(moved=[…], kept=Kept(…), waiting=Waiting(…), months=1.5, worth=0.005)
+    advice = advise(moved=[…], kept=Kept(…), waiting=waiting_of(lost, 1.5), worth=0.005)
     if advice.retrain: …
 
 Pure functions of three things that may each be unknown: what validate_data says has moved, how the
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from statistics import fmean, stdev
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,6 +25,7 @@ _MOVES: tuple[CheckName, ...] = (
     "drift", "label_shift", "label_relation", "joint_shift", "new_category",
 )  # fmt: skip
 _MOST_MOVES = 3  # that are said one by one
+_ALIKE = 1.5  # ages are alike within this factor
 
 
 class _Said(BaseModel):
@@ -63,18 +65,30 @@ class Kept(_Said):
     clusters: int
 
 
+class Lost(NamedTuple):
+    """What an older model lost to the newest in one period of a backtest."""
+
+    period: str
+    months: float
+    gain: float
+
+
 class Waiting(_Said):
-    """What a month of waiting cost in past backtests: the metric given away by not retraining.
+    """What waiting so long cost in past backtests: the metric given away by not retraining.
 
     Attributes:
-        mean: Per month.
-        deviation: Standard deviation between periods.
+        months: How long.
+        mean, deviation: Of the periods' means, and between periods.
         periods: How many were looked at.
+        alike: Models of about that age were seen; else it is scaled up or down from all ages, which
+            overstates where a loss levels off.
     """
 
+    months: float
     mean: float
     deviation: float
     periods: int
+    alike: bool
 
 
 class Advice(_Said):
@@ -102,29 +116,39 @@ def moves_of(figures: ValidateFigures | None) -> list[str] | None:
     return [finding.message for finding in figures.findings if finding.check in _MOVES]
 
 
-def waiting_of(gains: Sequence[tuple[float, float]]) -> Waiting | None:
-    """Sum up what backtests saw; None where there are fewer than two periods.
+def waiting_of(lost: Sequence[Lost], months: float) -> Waiting | None:
+    """Sum up what backtests saw of models about so many months older; each period counts once.
 
-    Args:
-        gains: Of each period, how many months older a model was than the newest, and how much
-            worse; summed over the models that there were.
+    None where there are fewer than two periods, or no time has passed.
     """
-    rates = [gain / months for months, gain in gains if months > 0]
-    if len(rates) < 2:
+    if months <= 0:
         return None
-    mean = sum(rates) / len(rates)
-    variance = sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1)
-    return Waiting(mean=mean, deviation=math.sqrt(variance), periods=len(rates))
+    older = [each for each in lost if each.months > 0]
+    like = [x for x in older if months / _ALIKE <= x.months <= months * _ALIKE]
+    alike = len({x.period for x in like}) > 1
+    chosen = like if alike else older
+    by_period = [[x for x in chosen if x.period == period] for period in {x.period for x in chosen}]
+    if len(by_period) < 2:
+        return None
+    if alike:
+        means = [sum(x.gain for x in of_it) / len(of_it) for of_it in by_period]
+    else:
+        means = [
+            months * sum(x.gain for x in of_it) / sum(x.months for x in of_it)
+            for of_it in by_period
+        ]
+    return Waiting(
+        months=months, mean=fmean(means), deviation=stdev(means), periods=len(means), alike=alike
+    )
 
 
-def expected_gain(waiting: Waiting, months: float, *, confidence: float) -> Estimate:
-    """What retraining now gains where the champion is so many months old (t interval)."""
+def expected_gain(waiting: Waiting, *, confidence: float) -> Estimate:
+    """What retraining now gains (t interval over the periods)."""
     from scipy.special import stdtrit  # scipy.stats takes a second to import, this 0.3
 
     reach = float(stdtrit(waiting.periods - 1, (1 + confidence) / 2))
-    half = reach * waiting.deviation / math.sqrt(waiting.periods) * months
-    mean = waiting.mean * months
-    return Estimate(mean=mean, low=mean - half, high=mean + half)
+    half = reach * waiting.deviation / math.sqrt(waiting.periods)
+    return Estimate(mean=waiting.mean, low=waiting.mean - half, high=waiting.mean + half)
 
 
 def advise(
@@ -132,7 +156,6 @@ def advise(
     moved: list[str] | None,
     kept: Kept | None,
     waiting: Waiting | None,
-    months: float,
     worth: float,
     confidence: float = 0.95,
 ) -> Advice:
@@ -144,12 +167,11 @@ def advise(
     Args:
         moved: As `moves_of` returns it.
         kept: None: no label has come since the champion was promoted.
-        waiting: None: there was no backtest.
-        months: Since the data of the champion end.
+        waiting: For as long as the champion has waited; None: there was no backtest.
         worth: The smallest gain that is worth a training.
         confidence: Of the expected gain's interval.
     """
-    gain = expected_gain(waiting, months, confidence=confidence) if waiting else None
+    gain = expected_gain(waiting, confidence=confidence) if waiting else None
     lost = kept.now.minus(kept.promised) if kept else None
     for_it, neither, unknown = [], [], []
     if moved is None:
@@ -168,9 +190,7 @@ def advise(
             "what waiting costs: no backtest of two periods or more (evertrain backtest)"
         )
     else:
-        (for_it if gain.low > worth else neither).append(
-            _words_of_gain(waiting, gain, months, worth)
-        )
+        (for_it if gain.low > worth else neither).append(_words_of_gain(waiting, gain, worth))
     expected = gain or lost
     if for_it:
         said: Literal["retrain", "wait", "cannot say"] = "retrain"
@@ -199,11 +219,12 @@ def _words_of_kept(kept: Kept, lost: Estimate) -> str:
     )
 
 
-def _words_of_gain(waiting: Waiting, gain: Estimate, months: float, worth: float) -> str:
+def _words_of_gain(waiting: Waiting, gain: Estimate, worth: float) -> str:
     worthy = "above" if gain.mean > worth else "not above"
+    how = "models about that old" if waiting.alike else "models of other ages, scaled to that"
     return (
-        f"over {waiting.periods} periods of backtests a month of waiting cost {waiting.mean:+.4f} "
-        f"(deviation {waiting.deviation:.4f}), so after {months:.1f} months retraining gains "
-        f"{gain.mean:+.4f} ({gain.low:+.4f} to {gain.high:+.4f}), {worthy} the {worth:g} that "
-        "is worth it"
+        f"after {waiting.months:.1f} months retraining is expected to gain {gain.mean:+.4f} "
+        f"({gain.low:+.4f} to {gain.high:+.4f}), {worthy} the {worth:g} that is worth it: over "
+        f"{waiting.periods} periods of backtests {how} lost that to the newest "
+        f"(deviation {waiting.deviation:.4f})"
     )

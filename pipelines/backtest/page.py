@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from jinja2 import ChoiceLoader, FileSystemLoader
 
 from components.report_run import formats, templates
-from components.report_run.formats import fixed, interval, percent, signed
+from components.report_run.formats import fixed, interval, percent, plural, signed
 from pipelines.backtest import pictures
 from pipelines.backtest.policies import ORACLE, OURS
-from pipelines.backtest.result import BacktestResult, PolicyFigures
+from pipelines.backtest.result import BacktestResult, PolicyFigures, waiting_in
 
 
 def write_page(file: Path, found: BacktestResult) -> None:
@@ -74,7 +74,20 @@ def sentences(found: BacktestResult) -> list[str]:
         f"Ours took {fixed(ours.hours or 0, 2)} hours for {ours.trainings} trainings and stayed "
         f"{percent(ours.regret)} behind the best that hindsight has."
     )
-    return words
+    return [*words, *waiting_words(found)]
+
+
+def waiting_words(found: BacktestResult) -> list[str]:
+    """What waiting cost, in a sentence; none where too little was seen."""
+    seen = [waiting_in([found], found.metric, months) for months in (1, 3, 6, 12)]
+    parts = [
+        f"{plural(round(waiting.months), 'month')} older {signed(waiting.mean, 4)}"
+        for waiting in seen
+        if waiting is not None and waiting.alike
+    ]
+    if not parts:
+        return []
+    return [f"What an older model lost to the newest, in {_name(found)}: {', '.join(parts)}."]
 
 
 def day(date: str) -> str:

@@ -143,7 +143,7 @@ def _lines(
         keys, below = legend(samples, width=width, top=0)
         top = below + 26
         bottom = top + (230 if width == WIDE else 190)
-        across = Scale(0, max(1, len(names) - 1), _LEFT + 8, width - 30)
+        across = Scale(0, max(1, len(names) - 1), _LEFT + 8, width - 36)
         up = Scale(low, high, bottom, top)
         parts = [keys, y_axis(up, left=_LEFT, right=width - 12, words=words)]
         parts.append(line(_LEFT, bottom, width - 12, bottom, "axis"))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from components.common.advice import Advice, Estimate, Kept, Waiting, advise, waiting_of
+from components.common.advice import Advice, Estimate, Kept, Lost, advise, waiting_of
 from components.common.bootstrap import mean_interval
 from components.common.decision_settings import DecisionSettings
 from pipelines.backtest.policies import (
@@ -107,7 +107,7 @@ def moments_of(replayed: list[Replayed], *, metric: str, rule: DecisionSettings)
     moments = []
     for place, each in enumerate(replayed):
         past = replayed[:place]
-        waiting = waiting_of([(g.months, g.gain) for g in gains_of(past)])
+        lost = [Lost(g.period, g.months, g.gain) for g in gains_of(past)]
         held = each.holdout
         moments.append(
             Moment(
@@ -117,7 +117,7 @@ def moments_of(replayed: list[Replayed], *, metric: str, rule: DecisionSettings)
                 seconds=each.seconds,
                 holdout={} if held is None else {n: float(held[n].mean()) for n in each.models},
                 advice=cache(
-                    partial(_advice, now=each, past=past, waiting=waiting, metric=metric, rule=rule)
+                    partial(_advice, now=each, past=past, lost=lost, metric=metric, rule=rule)
                 ),
             )
         )
@@ -132,9 +132,15 @@ def gains_of(replayed: list[Replayed]) -> list[Gain]:
         if len(means) < 2:
             continue
         newest = max(means)
-        months = sum(months_between(name, newest) for name in means)
-        gain = sum(value - means[newest] for value in means.values())
-        gains.append(Gain(period=each.period.name, months=months, gain=gain))
+        gains += [
+            Gain(
+                period=each.period.name,
+                months=months_between(name, newest),
+                gain=value - means[newest],
+            )
+            for name, value in means.items()
+            if name != newest
+        ]
     return gains
 
 
@@ -146,7 +152,7 @@ def months_between(first: str, second: str) -> float:
 def interval_of(values: Any, clusters: Any, rule: DecisionSettings) -> Estimate:
     """A mean with its interval, whole clusters drawn."""
     found = mean_interval(
-        values.to_numpy(dtype=np.float64), clusters,
+        np.asarray(values, dtype=np.float64), clusters,
         confidence=rule.confidence, resamples=rule.resamples,
     )  # fmt: skip
     return Estimate(mean=found.mean, low=found.low, high=found.high)
@@ -157,7 +163,7 @@ def _advice(
     *,
     now: Replayed,
     past: list[Replayed],
-    waiting: Waiting | None,
+    lost: list[Lost],
     metric: str,
     rule: DecisionSettings,
 ) -> Advice:
@@ -177,8 +183,7 @@ def _advice(
     return advise(
         moved=now.moved,
         kept=kept,
-        waiting=waiting,
-        months=months_between(model, now.period.name),
+        waiting=waiting_of(lost, months_between(model, now.period.name)),
         worth=rule.retraining_noise or 0.0,
         confidence=rule.confidence,
     )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from components.common.advice import Waiting, waiting_of
+from components.common.advice import Lost, Waiting, waiting_of
 
 RESULT = "result.json"
 
@@ -66,11 +66,11 @@ class PolicyFigures(_Figures):
 
 
 class Gain(_Figures):
-    """What waiting cost in one period: all older models against the newest.
+    """What waiting cost in one period: an older model against the newest.
 
     Attributes:
-        months: Sum of their ages beyond the newest one's.
-        gain: Sum of the differences of their means; above 0 the newest was better.
+        months: Its age beyond the newest one's.
+        gain: The difference of their means; above 0 the newest was better.
     """
 
     period: str
@@ -110,7 +110,12 @@ def read_results(folder: Path) -> list[BacktestResult]:
     return found
 
 
-def waiting_in(results: list[BacktestResult], metric: str) -> Waiting | None:
-    """What a month of waiting cost in these; each period once, as the newest result has it."""
-    gains = {g.period: (g.months, g.gain) for r in results if r.metric == metric for g in r.gains}
-    return waiting_of(list(gains.values()))
+def waiting_in(results: list[BacktestResult], metric: str, months: float) -> Waiting | None:
+    """What waiting so long cost in these; each period once, as the newest result has it."""
+    lost = {
+        (gain.period, round(gain.months, 2)): Lost(gain.period, gain.months, gain.gain)
+        for result in results
+        if result.metric == metric
+        for gain in result.gains
+    }
+    return waiting_of(list(lost.values()), months)

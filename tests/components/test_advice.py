@@ -8,6 +8,7 @@ from components.common.advice import (
     Advice,
     Estimate,
     Kept,
+    Lost,
     Waiting,
     advise,
     expected_gain,
@@ -30,13 +31,13 @@ def kept(now: float, *, half: float = 0.01) -> Kept:
 
 
 def costs(mean: float, deviation: float = 0.001) -> Waiting:
-    return Waiting(mean=mean, deviation=deviation, periods=8)
+    return Waiting(months=2.0, mean=2 * mean, deviation=deviation, periods=8, alike=True)
 
 
 def advice(
     *, moved: list[str] | None = STEADY, kept: Kept | None = None, waiting: Waiting | None = None
 ) -> Advice:
-    return advise(moved=moved, kept=kept, waiting=waiting, months=2.0, worth=0.005)
+    return advise(moved=moved, kept=kept, waiting=waiting, worth=0.005)
 
 
 def test_nothing_known_cannot_be_said_and_retrains() -> None:
@@ -92,20 +93,37 @@ def test_without_a_backtest_the_newest_labels_decide_and_the_gap_is_named() -> N
     assert "evertrain backtest" in found.unknown[0]
 
 
-def test_waiting_is_summed_up_a_period_at_a_time() -> None:
-    assert waiting_of([(1.0, 0.01)]) is None
-    assert waiting_of([(0.0, 0.0), (1.0, 0.01)]) is None
-    found = waiting_of([(1.0, 0.01), (3.0, 0.06), (2.0, -0.02)])
+def test_waiting_is_summed_up_from_models_about_as_old_each_period_once() -> None:
+    lost = [
+        Lost("may", 1.0, 0.010), Lost("may", 1.4, 0.020), Lost("june", 1.0, 0.005),
+        Lost("june", 6.0, 0.5), Lost("july", 0.5, 0.5),
+    ]  # fmt: skip
+    found = waiting_of(lost, 1.0)
     assert found is not None
-    assert (found.mean, found.deviation, found.periods) == (
-        pytest.approx(0.02 / 3), pytest.approx(0.0152753, rel=1e-5), 3
-    )  # fmt: skip
+    assert (found.mean, found.periods, found.alike) == (pytest.approx(0.01), 2, True)
+    assert found.deviation == pytest.approx(0.00707107, rel=1e-5)
+
+
+def test_waiting_longer_than_was_ever_seen_is_scaled_and_said_to_be() -> None:
+    lost = [Lost("may", 1.0, 0.010), Lost("june", 2.0, 0.010)]
+    found = waiting_of(lost, 10.0)
+    assert found is not None
+    assert (found.mean, found.alike) == (pytest.approx(0.075), False)
+    said = advice(kept=kept(0.50), waiting=found)
+    assert any("models of other ages, scaled" in reason for reason in said.reasons)
+
+
+def test_waiting_of_one_period_or_of_no_time_is_not_known() -> None:
+    one = [Lost("may", 1.0, 0.010), Lost("may", 2.0, 0.010)]
+    assert waiting_of(one, 1.0) is None
+    assert waiting_of([*one, Lost("june", 1.0, 0.0)], 0.0) is None
 
 
 def test_the_interval_of_the_gain_is_that_of_student() -> None:
-    found = expected_gain(Waiting(mean=0.01, deviation=0.02, periods=4), 2.0, confidence=0.95)
-    assert found.mean == pytest.approx(0.02)
-    assert found.high - found.mean == pytest.approx(3.182446 * 0.02 / 2 * 2, rel=1e-6)
+    waiting = Waiting(months=2.0, mean=0.02, deviation=0.04, periods=4, alike=True)
+    found = expected_gain(waiting, confidence=0.95)
+    assert found.mean == 0.02
+    assert found.high - found.mean == pytest.approx(3.182446 * 0.04 / 2, rel=1e-6)
 
 
 def test_what_moved_is_what_the_findings_of_drift_say() -> None:

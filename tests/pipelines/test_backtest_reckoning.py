@@ -152,11 +152,9 @@ def test_a_stopped_run_and_a_period_without_labels_are_said() -> None:
 
 def test_waiting_costs_what_older_models_lose_by_month() -> None:
     gains = gains_of(replay_of(replayed(), outcomes=["promoted"] * 3))
-    assert [gain.period for gain in gains] == [B, C]
-    assert gains[0].gain == pytest.approx(0.02)
-    assert gains[0].months == pytest.approx(30 / MONTH)
-    assert gains[1].gain == pytest.approx(0.06 - 0.02)
-    assert gains[1].months == pytest.approx((61 + 31) / MONTH)
+    assert [gain.period for gain in gains] == [B, C, C]
+    assert [gain.gain for gain in gains] == pytest.approx([0.02, 0.06, -0.02])
+    assert [gain.months for gain in gains] == pytest.approx([30 / MONTH, 61 / MONTH, 31 / MONTH])
 
 
 def test_advice_in_a_backtest_knows_nothing_of_the_period_that_follows() -> None:
@@ -188,6 +186,7 @@ def test_the_page_is_whole_and_says_who_is_shown_to_be_worse() -> None:
     found = result_of(reckoned(["promoted", "held", "promoted"]))
     assert headline(found).startswith("The policy point would have beaten ours: log loss 0.4933")
     assert "Shown to be worse than ours: never." in sentences(found)
+    assert sentences(found)[-1].endswith("in log loss: 1 month older 0.0000.")
     page = render(found)
     assert len(page.encode()) < 300_000
     assert "http" not in page.replace("http://www.w3.org", "")
@@ -204,10 +203,10 @@ def test_a_finished_backtest_tells_what_waiting_costs(tmp_path: Path) -> None:
         (tmp_path / name / RESULT).write_text(text)
     results = read_results(tmp_path)
     assert results == [found]
-    waiting = waiting_in(results, "log_loss")
+    waiting = waiting_in(results, "log_loss", 1.0)
     assert waiting is not None
     assert waiting.periods == 2
-    assert waiting_in(results, "error") is None
+    assert waiting_in(results, "error", 1.0) is None
 
 
 @pytest.mark.parametrize(
