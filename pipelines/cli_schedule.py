@@ -29,15 +29,16 @@ def backtest(
     as_json: JsonOption = False,
 ) -> None:
     """Replay history as it arrived, and say what each policy of retraining would have cost."""
-    from components.common.runnable import runnable_task
     from pipelines import show_backtest
     from pipelines.backtest.run import plan, run_backtest
 
     opened = open_project(project, overrides=settings, data=data)
-    planned = plan(
+    planned = plan(  # before torch is imported: a wrong day is said at once
         opened, given=settings or [], first=first, last=last, every=every, policies=policy or []
     )
-    runnable_task(opened)
+    from components.common.runnable import runnable_task
+
+    runnable_task(opened)  # what no run could end well with is found before one is started
     with show_backtest.progress(len(planned.schedule)) as (on_step, on_date):
         result = run_backtest(planned, on_step=on_step, on_date=on_date)
     show_backtest.result(result, planned.place.page, as_json=as_json)
