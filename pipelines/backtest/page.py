@@ -22,25 +22,30 @@ def write_page(file: Path, found: BacktestResult) -> None:
 
 
 def render(found: BacktestResult) -> str:
-    """Return the page."""
+    """Return the page, with as many periods in its tables as a page may hold."""
     shared = templates.environment()
     loaders = [FileSystemLoader(Path(__file__).parent), shared.loader]
     environment = shared.overlay(loader=ChoiceLoader([each for each in loaders if each]))
     template = environment.get_template("template_backtest.html")
-    page = template.render(
-        found=found,
-        looks=pictures.LOOKS,
-        pictures={
+    values = {
+        "found": found,
+        "looks": pictures.LOOKS,
+        "pictures": {
             "metric": pictures.metric_by_period(found),
             "cost": pictures.cumulative_cost(found),
             "hours": pictures.cumulative_hours(found),
         },
-        unit="days",
-        said=SimpleNamespace(
+        "unit": "days",
+        "said": SimpleNamespace(
             headline=headline, sentences=sentences, between=between, signed=signed, day=day
         ),
-    )
-    return formats.clean(page)
+    }
+    page = ""
+    for most in templates.ROWS:
+        page = formats.clean(template.render(most=most, **values))
+        if len(page.encode()) < templates.LARGEST:
+            break
+    return page
 
 
 def headline(found: BacktestResult) -> str:

@@ -196,6 +196,14 @@ def test_the_page_is_whole_and_says_who_is_shown_to_be_worse() -> None:
     assert headline(same).startswith("No policy is shown to beat ours")
 
 
+def test_a_page_of_very_many_periods_stays_small_and_says_what_it_leaves_out() -> None:
+    found = result_of(reckoned(["promoted"] * 3))
+    found.periods = found.periods * 200
+    page = render(found)
+    assert len(page.encode()) < 300_000
+    assert "of 600 periods; result.json holds all" in page
+
+
 def test_a_finished_backtest_tells_what_waiting_costs(tmp_path: Path) -> None:
     found = result_of(reckoned(["promoted"] * 3))
     for name, text in (("a", found.model_dump_json()), ("b", json.dumps({"format": "other"}))):
