@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from components.common.champion import PromotionLog
@@ -93,6 +94,19 @@ def test_it_says_what_each_policy_would_have_cost(replayed: tuple[Path, str, End
     assert (served["never"], served["newest"]) == ("2025-03-01", "2025-04-01")
     entries = PromotionLog(FolderStore(folder_of(project) / "home" / "store")).entries()
     assert len(entries) == found["ours"]["promotions"]
+
+
+@pytest.mark.smoke
+def test_holdouts_are_scored_as_the_pipeline_scored_them(replayed: tuple[Path, str, Ended]) -> None:
+    folder = folder_of(replayed[0])
+    for date, note in dates_of(folder).items():
+        record = folder / "home" / "store" / "runs" / note["run"] / "evaluate_model.json"
+        metrics = json.loads(record.read_text())["figures"]["metrics"]
+        scores = pd.read_parquet(folder / "holdouts" / f"{date}.parquet")
+        assert scores[date].mean() == pytest.approx(metrics["challenger"]["log_loss"], rel=1e-9)
+        if "champion" in metrics:
+            champion = metrics["champion"]["log_loss"]
+            assert scores["2025-03-01"].mean() == pytest.approx(champion, rel=1e-9)
 
 
 @pytest.mark.smoke
