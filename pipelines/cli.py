@@ -16,7 +16,7 @@ import typer
 from components.common.project import open_project
 from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
-from pipelines import model_commands, show
+from pipelines import model_commands, schedule_commands, show
 from pipelines.arguments import JsonOption, ProjectArgument, ProjectOption, SetOption
 from training_core.errors import ConfigurationError, EvertrainError
 
@@ -27,6 +27,8 @@ app = typer.Typer(
     help="Keep a PyTorch model fresh: validate, train, compare, promote or hold, and say why.",
     epilog="--debug, anywhere, shows the traceback of an error.",
 )
+app.command()(schedule_commands.backtest)
+app.command()(schedule_commands.advise)
 
 
 @app.command()
