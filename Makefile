@@ -90,9 +90,9 @@ clean: ## Remove what was built, .venv included; data and runs of the examples s
 ##@ Machine
 
 .PHONY: browser
-browser: ## Install Chromium where it is missing (Debian, Ubuntu); tests of the report open it
-	@if $(call any_of,chromium chromium-browser google-chrome google-chrome-stable); then exit 0; fi; \
-	$(call apt_install,chromium fonts-liberation,Chromium)
+browser: ## Install Chromium and its driver where they are missing (Debian, Ubuntu); tests of the report open it
+	@if $(call any_of,chromedriver) && $(call any_of,chromium); then exit 0; fi; \
+	$(call apt_install,chromium chromium-driver fonts-liberation,Chromium)
 
 .PHONY: servers
 servers: ## Install PostgreSQL where it is missing (Debian, Ubuntu); tests start a server of their own

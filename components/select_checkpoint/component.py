@@ -20,7 +20,7 @@ def select_checkpoint(
     candidates: Output[Dataset],
     metrics: Output[Metrics],
 ) -> None:
-    """Evaluate every kept checkpoint on the whole validation split and package the best.
+    """Evaluate every kept checkpoint on the whole validation split and package the chosen one.
 
     Args:
         project: Folder of the project, inside the image.

@@ -11,64 +11,65 @@ import pandas as pd
 import torch
 
 from components.common.decision_figures import NoiseFigure, SmokeFigures
+from components.common.decision_settings import DecisionSettings
 from components.common.metrics import row_scores
 from components.common.project import open_project
 from components.common.resampling import mean_interval
 from components.evaluate_model.comparing import Holdout
 from components.evaluate_model.judging import judge
 from components.evaluate_model.noise import pooled, train_replicas
-from tests.examples.flights_example import EXAMPLE, noise, prepare, year
+from tests.examples.flights_example import EXAMPLE, load, prepare
 
-Floats = npt.NDArray[np.float64]
+year, noise = load("year"), load("noise")
 DAYS = 14
-RUNS = 3  # whose replicas measure the noise, as in a project that has run three times
+DATES = (3, 6, 9)  # the last month that is known when networks are trained
+AFTER = 30  # days from which fortnights are drawn: those right after the validation split
 WORKED = SmokeFigures(outcome="pass", message="it works")
+GATES = ("ours", "larger number", "rows")
 
 
-def twins(trials: int, *, networks: int) -> dict[str, float]:
+class Date:
+    """Networks that were trained alike at one date, and the days that came after."""
+
+    def __init__(self, project: Any, rows: pd.DataFrame, last: int, networks: int) -> None:
+        task, self.label_name = project.task(), project.task().label
+        train, validation, _ = noise.divided(rows[noise.month_of(rows) <= last])
+        end = validation["time_hour"].max().floor("D") + pd.Timedelta(days=1)
+        after = (rows["time_hour"] >= end) & (rows["time_hour"] < end + pd.Timedelta(days=AFTER))
+        self.rows = rows[after].sort_values("time_hour", ignore_index=True)
+        self.label = task.target(self.rows)
+        self.replicas = train_replicas(
+            task, train, validation, training=project.settings.training,
+            settings=_measuring(project), clusters=validation["time_hour"].dt.floor("D"),
+            run=str(last),
+        )  # fmt: skip
+        self.scored = []
+        for seed in range(networks):
+            network = year.fit_network(task, train, validation, 1000 + seed)
+            self.scored.append(network(self.rows))
+            losses = row_scores(self.label, self.scored[-1])["log_loss"]
+            _say(f"month {last}, seed {seed}: log loss {losses.mean():.4f}")
+        days = self.rows["time_hour"].dt.floor("D")
+        self.places = {d: g.to_numpy() for d, g in pd.Series(self.rows.index).groupby(days)}
+
+
+def twins(trials: int, *, networks: int, dates: tuple[int, ...] = DATES) -> dict[str, float]:
     """Return how often each gate promotes one of two networks that differ by their seed alone."""
     torch.set_num_threads(1)
     rows = prepare.build(prepare.source_folder())
     rows = rows[rows[prepare.LABEL].notna()]
-    months = noise.month_of(rows)
-    train, validation, _ = noise.divided(rows[months <= 3])
-    later = rows[months > 3].sort_values("time_hour", ignore_index=True)
     project = open_project(EXAMPLE)
-    task = project.task()
-    found = _noise(project, task, train, validation)
-    print(f"noise of retraining: {found.deviation:.4f}, measured by replicas", file=sys.stderr)
-    label = task.target(later)
-    scored = []
-    for seed in range(networks):
-        scored.append(year.fit_network(task, train, validation, 1000 + seed)(later))
-        losses = row_scores(label, scored[-1])["log_loss"]
-        print(f"seed {seed}: log loss {losses.mean():.4f}", file=sys.stderr, flush=True)
-    days = later["time_hour"].dt.floor("D")
-    places = {day: group.to_numpy() for day, group in pd.Series(later.index).groupby(days)}
-    settings = project.settings.decision.model_copy(
-        update={"retraining_noise": None, "must_beat": [], "resamples": 1000}
-    )
-    promoted = {"ours": 0, "larger number": 0, "rows": 0}
+    trained = [Date(project, rows, last, networks) for last in dates]
+    found = pooled([date.replicas for date in trained], "log_loss")
+    _say(f"retraining noise: {found.deviation:.5f} ({found.freedom} degrees of freedom)")
+    promoted = dict.fromkeys(GATES, 0)
     for trial in range(trials):
         random = np.random.default_rng(trial)
-        chosen, clusters = _fortnight(places, random)
+        date = trained[trial % len(trained)]
         one, other = random.choice(networks, 2, replace=False)
-        truth, mine, theirs = label[chosen], scored[one][chosen], scored[other][chosen]
-        figures = judge(
-            Holdout("binary", truth, clusters, later.loc[chosen].reset_index(drop=True), []),
-            {"challenger": mine, "champion": theirs},
-            settings=settings,
-            noise=found,
-            smoke=WORKED,
-            without=[task.label, "time_hour", "date"],
-        )
-        promoted["ours"] += figures.verdict == "promote"
-        gain = row_scores(truth, theirs)["log_loss"] - row_scores(truth, mine)["log_loss"]
-        promoted["larger number"] += gain.mean() > 0
-        promoted["rows"] += mean_interval(
-            gain, np.arange(len(gain)), confidence=0.9, resamples=500
-        ).low > 0  # fmt: skip
-    print(f"promoted of {trials}: {promoted}", file=sys.stderr, flush=True)
+        for gate, passed in _meet(date, one, other, random, found, _measuring(project)).items():
+            promoted[gate] += passed
+    _say(f"promoted of {trials}: {promoted}")
     return {
         "aa_trials": trials,
         "aa_promoted": promoted["ours"] / trials,
@@ -78,17 +79,39 @@ def twins(trials: int, *, networks: int) -> dict[str, float]:
     }
 
 
-def _noise(project: Any, task: Any, train: pd.DataFrame, validation: pd.DataFrame) -> NoiseFigure:
-    settings = project.settings.decision.model_copy(update={"retraining_noise": None})
-    measured = []
-    for run in range(RUNS):
-        training = project.settings.training.model_copy(update={"seed": 100 * run})
-        measured.append(
-            train_replicas(
-                task, train, validation, training=training, settings=settings, run=str(run)
-            )
-        )
-    return pooled(measured, "log_loss")
+def _meet(
+    date: Date,
+    one: int,
+    other: int,
+    random: np.random.Generator,
+    found: NoiseFigure,
+    settings: DecisionSettings,
+) -> dict[str, bool]:
+    """Let one network challenge another on a fortnight; say which gates would promote it."""
+    chosen, clusters = _fortnight(date.places, random)
+    truth = date.label[chosen]
+    mine, theirs = date.scored[one][chosen], date.scored[other][chosen]
+    figures = judge(
+        Holdout("binary", truth, clusters, date.rows.loc[chosen].reset_index(drop=True), []),
+        {"challenger": mine, "champion": theirs},
+        settings=settings,
+        noise=found,
+        smoke=WORKED,
+        without=[date.label_name, "time_hour", "date"],
+    )
+    gain = row_scores(truth, theirs)["log_loss"] - row_scores(truth, mine)["log_loss"]
+    by_rows = mean_interval(gain, np.arange(len(gain)), confidence=0.9, resamples=500)
+    return {
+        "ours": figures.verdict == "promote",
+        "larger number": bool(gain.mean() > 0),
+        "rows": by_rows.low > 0,
+    }
+
+
+def _measuring(project: Any) -> DecisionSettings:
+    settings: DecisionSettings = project.settings.decision
+    update = {"retraining_noise": None, "must_beat": [], "resamples": 1000}
+    return settings.model_copy(update=update)
 
 
 def _fortnight(
@@ -101,3 +124,7 @@ def _fortnight(
     rows = [places[day] for day in drawn]
     clusters = np.repeat(np.arange(DAYS), [len(each) for each in rows])
     return np.concatenate(rows), clusters
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)

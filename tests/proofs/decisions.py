@@ -3,9 +3,10 @@
     python -m tests.proofs.decisions          # 200 trials of twins, 1,000 of each simulation
     python -m tests.proofs.decisions 20       # fewer: so many of each
 
-**Twins**: networks trained alike on flights but for their seed. In each trial two of them meet on
-14 days drawn with replacement from a fortnight somewhere between April and December, as champion
-and challenger, and `judge` decides as `evaluate_model` does, with the noise that replicas measured.
+**Twins**: networks trained alike on flights but for their seed, at three dates of 2013. In each
+trial two of one date meet as champion and challenger on 14 days, drawn with replacement from a
+fortnight of the 30 days after they were trained, and `judge` decides as `evaluate_model` does, with
+the noise that replicas measured.
 Neither is better, so every promotion is an error. The same trials are put to two other gates: the
 larger number wins, and an interval from rows without noise.
 
@@ -39,7 +40,7 @@ def prove(trials: int, draws: int, *, networks: int) -> dict[str, float]:
     Args:
         trials: Of twins, and of each power.
         draws: Of each coverage.
-        networks: Twins that are trained.
+        networks: Twins that are trained at each date.
     """
     covered = coverage(draws)
     for name, share in covered.items():
@@ -66,7 +67,7 @@ def say(words: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("count", type=int, nargs="?", help="trials and draws; none: 200 and 1,000")
-    parser.add_argument("--networks", type=int, default=10, help="twins to train")
+    parser.add_argument("--networks", type=int, default=6, help="twins to train at each date")
     options = parser.parse_args(arguments)
     trials, draws = options.count or TRIALS, options.count or DRAWS
     tell("decisions", prove(trials, draws, networks=options.networks))

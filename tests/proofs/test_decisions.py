@@ -23,6 +23,6 @@ def test_intervals_hold_the_truth() -> None:
 
 
 def test_twins_on_flights_are_rarely_promoted_over_each_other() -> None:
-    figures = twins(12, networks=3)
+    figures = twins(12, networks=3, dates=(3,))
     assert figures["aa_promoted"] <= 0.25
     assert figures["aa_noise"] > 0
