@@ -59,8 +59,8 @@ class DecisionSettings(Settings):
         gt=0,
         le=1,
         description="Share of the train split that a replica is trained on. Fewer rows cost less "
-        "and show more noise than there is: on flights 0.0065 of a quarter, 0.0025 of half and "
-        "0.0007 of all rows.",
+        "and show more noise than there is: on flights 0.0071 of a quarter, 0.0030 of half and "
+        "0.0018 of all rows.",
     )
     margin: float = Field(
         0.0, ge=0, description="How much worse than the champion is still accepted."

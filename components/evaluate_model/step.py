@@ -32,12 +32,7 @@ from components.evaluate_model.comparing import Holdout
 from components.evaluate_model.curves import roc
 from components.evaluate_model.gates import champion_skipped
 from components.evaluate_model.judging import judge, refuse_unknown
-from components.evaluate_model.noise import (
-    Replicas,
-    retraining_noise,
-    settings_digest,
-    train_replicas,
-)
+from components.evaluate_model.noise import retraining_noise, settings_digest, train_replicas
 from components.evaluate_model.questions import Ledger, row_keys
 from components.evaluate_model.selection import observed_optimism
 
@@ -171,26 +166,20 @@ def ask(
 def _noise(context: StepContext, task: Any, parts: dict[str, Any]) -> NoiseFigure:
     settings, record = context.project.settings, context.record
     rule, training = settings.decision, settings.training
-
-    def train() -> Replicas:
-        validation = read_part(context, parts, "validation")
-        return train_replicas(
-            task,
-            read_part(context, parts, "train"),
-            validation,
-            training=training,
-            settings=rule,
-            clusters=clusters_of(validation, settings),
-            run=record.run,
-        )
-
     return retraining_noise(
         context.store,
         run=record.run,
         run_key=record.run_key,
         digest=settings_digest(training, rule, task),
         settings=rule,
-        train=train,
+        train=lambda: train_replicas(
+            task,
+            read_part(context, parts, "train"),
+            read_part(context, parts, "validation"),
+            training=training,
+            settings=rule,
+            run=record.run,
+        ),
     )
 
 

@@ -41,7 +41,6 @@ def check_first(proposal: Proposal) -> list[str]:
         points.append(f"**Not divided by time**: {' '.join(proposal.split.why)}")
     if proposal.time and not freshness(proposal):
         points.append("**Freshness** is not asked for: the newest row was old already.")
-    points.append("**`decision.retraining_noise` was not measured**; `evertrain.yaml` says how to.")
     if sample.source.others:
         points.append(
             f"**Left alone**: {len(sample.source.others)} objects that do not end in "

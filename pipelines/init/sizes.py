@@ -19,7 +19,6 @@ class Sizes:
 
     Attributes:
         rows: Of the train split, about.
-        noise: First value for `decision.retraining_noise`; not measured.
         simple_models: Whether there is memory for a linear model and for trees.
         table: Columns of the table of rates; empty: none worth having.
     """
@@ -28,7 +27,6 @@ class Sizes:
     batch_size: int
     epochs: int
     data: Literal["memory", "disk"]
-    noise: float
     table: list[str]
     simple_models: bool
 
@@ -48,7 +46,6 @@ def choose_sizes(columns: list[Column], features: Features, *, rows: int) -> Siz
         batch_size=batch_size,
         epochs=epochs,
         data="disk" if rows * width * 8 > _MOST_IN_MEMORY else "memory",
-        noise=0.006 if rows > 50_000 else 0.01,
         table=_table(columns, features, rows=rows),
         simple_models=rows * width <= _MOST_SIMPLE,
     )

@@ -170,7 +170,7 @@ def test_every_choice_has_its_reason_beside_it(shop: Path) -> None:
     task, settings = ((shop / name).read_text() for name in ("task.py", "evertrain.yaml"))
     for column in ("order_id", "customer_id", "comment", "currency", "fax", "refund"):
         assert f"\n- {column}: " in (ast.get_docstring(ast.parse(task)) or "")
-    assert "NOT MEASURED" in settings
+    assert "is measured: the first four runs" in settings
     assert "A whole week each" in settings
     readme = (shop / "README.md").read_text()
     assert readme.index("**`refund`** looks like a leak") < readme.index("What is known in time?")

@@ -40,8 +40,7 @@ class Date:
         self.label = task.target(self.rows)
         self.replicas = train_replicas(
             task, train, validation, training=project.settings.training,
-            settings=_measuring(project), clusters=validation["time_hour"].dt.floor("D"),
-            run=str(last),
+            settings=_measuring(project), run=str(last),
         )  # fmt: skip
         self.scored = []
         for seed in range(networks):
