@@ -145,9 +145,9 @@ class Package:
 
     @property
     def columns(self) -> list[str]:
-        """Raw columns it reads."""
+        """Raw columns it reads, each once: a preprocessor may use one for two inputs."""
         columns: list[str] = self.manifest["columns"]
-        return columns
+        return list(dict.fromkeys(columns))
 
     @torch.no_grad()
     def predict(self, frame: pd.DataFrame) -> npt.NDArray[np.float64]:

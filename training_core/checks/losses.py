@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from training_core.checks.subject import Subject
 from training_core.evaluation import outputs_of
 from training_core.examples import Examples
+from training_core.feeds.order import order
 
 _NUMBERS = 4_000_000  # outputs at once: 16 MB, whatever the length and the vocabulary
 
@@ -34,6 +35,16 @@ def losses_by(
         piece = examples.take(slice(start, start + rows))
         losses.append(subject.task.loss(predict(piece), piece.target).double())
     return torch.cat(losses)
+
+
+def losses_of_strangers(subject: Subject, model: nn.Module, examples: Examples) -> Tensor:
+    """Return `losses_of` with each row's outputs dealt to another row: what they say on average."""
+
+    def dealt(piece: Examples) -> Tensor:
+        outputs = outputs_of(model, piece, device=subject.device)
+        return outputs[order(seed=1, epoch=0, count=len(piece))]
+
+    return losses_by(subject, dealt, examples, rows=rows_at_once(subject, model, examples))
 
 
 def unit_losses_of(subject: Subject, model: nn.Module, examples: Examples) -> Tensor:

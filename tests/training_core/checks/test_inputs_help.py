@@ -17,14 +17,17 @@ from check_loss_samples import (
     Words,
     YesNo,
     found,
+    make,
     pictures,
     rows_of,
     sentences,
+    subject_of,
     table,
 )
 from torch import Tensor, nn
 
 from training_core.checks.loss.inputs_help import InputsHelp
+from training_core.checks.subject import Subject
 from training_core.task import Preprocessor, Task
 
 
@@ -151,6 +154,22 @@ class _Knows(YesNo):
                 return said
 
         return Adds()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_held_back_labels_of_another_rate_are_no_labels_that_leaked(seed: int) -> None:
+    """Months later fewer flights are late: whatever says less is better, of any row."""
+    random, rows = np.random.default_rng(seed), table(4000, seed=seed)
+    yes = rows[NUMBERS[0]] + random.normal(0, 3, 4000) > np.where(rows.index < 3000, 0.0, 3.0)
+    rows["yes"] = yes.astype(float)
+    known = subject_of(YesNo(), rows=rows.iloc[:3000], checks={"input_steps": 100})
+    later = Subject(
+        known.task, rows.iloc[:3000], validation=rows.iloc[3000:].reset_index(drop=True),
+        training=known.training, settings=known.settings,
+    )  # fmt: skip
+    finding = make(InputsHelp(), later)
+    assert "labels of other rows" not in finding.message
+    assert finding.verdict in ("pass", "warn")
 
 
 def test_what_holds_for_held_back_rows_cannot_be_learned_from_labels_of_other_rows() -> None:
