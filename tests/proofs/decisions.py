@@ -3,12 +3,13 @@
     python -m tests.proofs.decisions          # 200 trials of twins, 1,000 of each simulation
     python -m tests.proofs.decisions 20       # fewer: so many of each
 
-**Twins**: networks trained alike on flights but for their seed, at three dates of 2013. In each
-trial two of one date meet as champion and challenger on 14 days, drawn with replacement from a
-fortnight of the 30 days after they were trained, and `judge` decides as `evaluate_model` does, with
-the noise that replicas measured.
-Neither is better, so every promotion is an error. The same trials are put to two other gates: the
-larger number wins, and an interval from rows without noise.
+**Twins**: networks trained alike on flights but for their seed, at four dates of 2013. In each trial
+two of one date meet as champion and challenger on a fortnight of the 30 days after they were
+trained, and `judge` decides as `evaluate_model` does, with the noise that replicas measured. No
+seed is better than another, so every promotion is an error. The same again on 14 days drawn with
+replacement from that fortnight, which adds chance that no interval can know of: twins do differ on
+the fortnight itself. And the same trials are put to two other gates: the larger number wins, and an
+interval from rows without noise.
 
 **Power**: the champion's log loss is truly 2 % worse. On 5,000 independent rows; and on 14 days
 that move together, at several gains, beside the one-sided t test on the days' means, which is the
