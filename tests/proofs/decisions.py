@@ -3,8 +3,8 @@
     python -m tests.proofs.decisions          # 200 trials of twins, 1,000 of each simulation
     python -m tests.proofs.decisions 20       # fewer: so many of each
 
-**Twins**: networks trained alike on flights but for their seed, at four dates of 2013. In each trial
-two of one date meet as champion and challenger on a fortnight of the 30 days after they were
+**Twins**: networks trained alike on flights but for their seed, at four dates of 2013. In each
+trial two of one date meet as champion and challenger on a fortnight of the 30 days after they were
 trained, and `judge` decides as `evaluate_model` does, with the noise that replicas measured. No
 seed is better than another, so every promotion is an error. The same again on 14 days drawn with
 replacement from that fortnight, which adds chance that no interval can know of: twins do differ on
