@@ -6,7 +6,7 @@ from components.common.project import FILE_NAME, Project
 from training_core.errors import ConfigurationError
 from training_core.task import Task
 
-_BINARY_ONLY = "validate_data, split_data and evaluate_model take binary tasks only so far"
+_BINARY_ONLY = "validate_data and split_data take binary tasks only so far"
 
 
 def runnable_task(project: Project) -> Task:

@@ -231,7 +231,8 @@ def decide(gates: Sequence[Gate]) -> tuple[Verdict, list[str]]:
         return "hold", [g.message for g in [*failed, *open_ones]]
     if open_ones or not passed:
         return "inconclusive", [g.message for g in open_ones] or ["no gate could be evaluated"]
-    first = sorted(passed, key=lambda g: g.name != "champion")  # the champion is what matters most
+    # the champion is what matters most; without one, the baselines
+    first = sorted(passed, key=lambda g: (g.name != "champion", g.kind != "baseline"))
     return "promote", [g.message for g in first]
 
 
