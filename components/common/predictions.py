@@ -31,15 +31,20 @@ def as_columns(predictions: Mapping[str, Floats]) -> pd.DataFrame:
 
 
 def from_columns(frame: pd.DataFrame) -> dict[str, Floats]:
-    """Return what `as_columns` made columns of, by name, in order."""
+    """Return what `as_columns` made columns of, by name; places count, not the columns' order."""
     found: dict[str, Any] = {}
     for column in map(str, frame.columns):
         name, separator, place = column.rpartition(SEPARATOR)
         if separator and place.isdigit():
-            found.setdefault(name, []).append(_values(frame[column]))
+            found.setdefault(name, {})[int(place)] = _values(frame[column])
         else:
             found[column] = _values(frame[column])
-    return {n: np.stack(e, axis=1) if isinstance(e, list) else e for n, e in found.items()}
+    return {
+        name: np.stack([each[place] for place in sorted(each)], axis=1)
+        if isinstance(each, dict)
+        else each
+        for name, each in found.items()
+    }
 
 
 def _values(column: pd.Series[Any]) -> Floats:

@@ -170,7 +170,8 @@ class Draws:
         if not usable.any():
             return [(-math.inf, math.inf)] * len(points)
         scale = np.where(errors[usable] > 0, errors[usable], 1.0)
-        farthest = np.nanmax(np.abs(values[:, usable] - points[usable]) / scale, axis=1)
+        away = np.abs(values[:, usable] - points[usable]) / scale
+        farthest = np.nanmax(away[np.isfinite(away).any(axis=1)], axis=1)
         tail = 1 - NormalDist().cdf(float(np.quantile(farthest, confidence)))
         found = []
         for point, error, fair, some in zip(points, errors, usable, effective, strict=True):

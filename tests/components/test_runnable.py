@@ -36,7 +36,7 @@ def test_a_task_of_another_kind_is_refused_with_the_steps_that_cannot_take_it(
 ) -> None:
     with pytest.raises(ConfigurationError, match="take binary tasks only") as refused:
         runnable_task(of_kind(fresh_project, kind))
-    for words in (f"is a {kind} task", "task:SmallTask", "evaluate_model", "validate_data"):
+    for words in (f"is a {kind} task", "task:SmallTask", "split_data", "validate_data"):
         assert words in refused.value.what
     assert f"evertrain check {fresh_project}" in refused.value.hint
 

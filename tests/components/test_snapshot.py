@@ -13,7 +13,6 @@ import pytest
 from snapshot_sources import CountingStore, keys, settings, snapshot, write
 
 from components.common.cache import Cache
-from components.common.local import THREADS
 from components.common.sources import open_source
 from components.snapshot_data import taking
 from components.snapshot_data.taking import take_snapshot
@@ -295,4 +294,4 @@ def test_many_new_objects_are_read_by_a_few_threads_and_the_first_fault_ends_it(
     (source.root / "005.parquet").write_bytes(b"")
     with pytest.raises(StoppedByGate, match=r"005\.parquet is empty"):
         snapshot(source)
-    assert len(source.read) < 50 + THREADS
+    assert len(source.read) < 150  # how many others were read meanwhile is the machine's affair
