@@ -15,6 +15,7 @@ from components.common.champion import PromotionEntry, PromotionLog, champion_en
 from components.common.champion_model import load_entry
 from components.common.data_figures import SplitFigures, ValidateFigures
 from components.common.decision_figures import EvaluateFigures
+from components.common.decision_settings import DecisionSettings
 from components.common.layout import home, project_store
 from components.common.local import fetch_objects
 from components.common.metrics import row_scores
@@ -62,8 +63,8 @@ def advice_for(project: Project, *, worth: float | None = None) -> Advice:
         worth: The smallest gain that is worth a training; None: the retraining noise.
     """
     store, rule = project_store(project), project.settings.decision
-    least = worth if worth is not None else rule.retraining_noise or 0.0
     champion = champion_entry(PromotionLog(store).entries())
+    least = worth if worth is not None else noise_of(store, champion, rule)
     if champion is None:
         return Advice(
             advice="retrain", retrain=True, gain=None, worth=least,
@@ -89,6 +90,17 @@ def advice_for(project: Project, *, worth: float | None = None) -> Advice:
         confidence=rule.confidence,
     )
     return found.model_copy(update={"unknown": [*failed, *found.unknown]})
+
+
+def noise_of(store: ObjectStore, champion: PromotionEntry | None, rule: DecisionSettings) -> float:
+    """The retraining noise: as the settings say, else as the champion's run measured it; else 0."""
+    if rule.retraining_noise is not None or champion is None:
+        return rule.retraining_noise or 0.0
+    record = read_records(store, champion.run).get("evaluate_model")
+    if record is None or not record.figures:
+        return 0.0
+    noise = EvaluateFigures.model_validate(record.figures).noise
+    return noise.deviation if noise is not None else 0.0
 
 
 def newest_validated(store: ObjectStore, champion: PromotionEntry) -> ValidateFigures | None:
