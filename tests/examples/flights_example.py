@@ -19,7 +19,13 @@ def load(name: str) -> ModuleType:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[key] = module
-        spec.loader.exec_module(module)
+        path, before = list(sys.path), set(sys.modules)
+        spec.loader.exec_module(module)  # some of them find the others by their plain names
+        sys.path[:] = path
+        for plain in set(sys.modules) - before:
+            file = getattr(sys.modules[plain], "__file__", None) or ""
+            if Path(file).parent == EXAMPLE:
+                del sys.modules[plain]
     return sys.modules[key]
 
 
