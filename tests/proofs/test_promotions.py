@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ def test_entries_that_are_overwritten_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def overwrite(log: PromotionLog, entry: PromotionEntry) -> bool:
+        time.sleep(0.02)  # long enough for another to take the same number
         log.store.put(f"promotions/{entry.number:08d}.json", entry.model_dump_json().encode())
         return True
 
