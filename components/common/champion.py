@@ -162,7 +162,7 @@ def state_of(entries: list[PromotionEntry], proposal: PromotionEntry) -> State:
     decision = decision_on(entries, proposal)
     if decision is not None:
         return "approved" if decision.action == "approve" else "rejected"
-    if proposals(entries)[0].number != proposal.number:
+    if proposal.number not in [each.number for each in proposals(entries)[:1]]:
         return "superseded"
     champion = champion_entry(entries)
     return "open" if proposal.compared == (champion.number if champion else 0) else "overtaken"
