@@ -13,6 +13,7 @@ from components.common.champion import (
 )
 from components.common.promotion import add, following
 from components.common.rehearsal import Rehearsal, require_rehearsed
+from infra.errors import OutsideError
 from training_core.errors import ConfigurationError, StoppedByGate
 
 
@@ -68,8 +69,14 @@ def refuse_decided(entries: list[PromotionEntry], proposal: PromotionEntry) -> N
 
     Raises:
         StoppedByGate: It was decided or superseded, or the champion moved since its comparison.
+        OutsideError: The log has lost it.
     """
     words = f"proposal {proposal.number} (version {proposal.version})"
+    if proposal.number not in [each.number for each in proposals(entries)]:
+        raise OutsideError(
+            f"{words} is in the promotion log no more: its entries were overwritten",
+            hint="restore the objects below promotions/ from a backup before anything is decided",
+        )
     decision = decision_on(entries, proposal)
     if decision is not None:
         why = f": {decision.reason}" if decision.reason else ""
