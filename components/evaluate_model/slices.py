@@ -26,6 +26,7 @@ _QUARTERS = 4
 _DEPTH, _FOUND = 3, 5  # conditions of a slice that is searched for; how many are judged
 _SHARE = 0.02  # of the rows, that such a slice has at least
 _MOST_DIFFERENT = 1000  # values of a text column that is searched
+_RECURRING = 0.8  # of a text column's rows, whose values the other half has as well
 _NAMED = 4  # values that are named in words
 
 
@@ -151,6 +152,9 @@ class _Feature:
         told = column.fillna("(missing)").astype(str)
         if told.nunique() > _MOST_DIFFERENT:
             return None
+        elsewhere = told[~looked]
+        if len(elsewhere) and not elsewhere.isin(set(told[looked])).mean() >= _RECURRING:
+            return None  # a date, an id: what is found there is nowhere else
         seen = pd.Series(worse[looked]).groupby(told.to_numpy()[looked]).agg(["sum", "size"])
         overall = float(worse[looked].mean())
         order = ((seen["sum"] + 20 * overall) / (seen["size"] + 20)).sort_values()

@@ -108,6 +108,12 @@ def test_among_models_that_are_alike_a_slice_is_rarely_called_worse() -> None:
     assert alarms <= 5
 
 
+def test_a_text_that_does_not_recur_names_no_slice() -> None:
+    rows = table().assign(date=[f"2013-05-{1 + i * DAYS // ROWS:02}" for i in range(ROWS)])
+    bad_days = rows.date.isin(["2013-05-03", "2013-05-11", "2013-05-20"]).to_numpy()
+    assert not any("date is" in s.words for s in judged(models(rows, worse=bad_days)))
+
+
 def test_columns_that_name_rows_or_hold_lists_are_not_searched() -> None:
     rows = table()
     given = models(rows, worse=(np.arange(ROWS) % 7 == 0))
