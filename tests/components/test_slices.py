@@ -110,7 +110,7 @@ def test_among_models_that_are_alike_a_slice_is_rarely_called_worse() -> None:
 
 def test_a_text_that_does_not_recur_names_no_slice() -> None:
     rows = table().assign(date=[f"2013-05-{1 + i * DAYS // ROWS:02}" for i in range(ROWS)])
-    bad_days = rows.date.isin(["2013-05-03", "2013-05-11", "2013-05-20"]).to_numpy()
+    bad_days = ~rows.date.isin([f"2013-05-{day:02}" for day in range(1, 31, 4)]).to_numpy()
     assert not any("date is" in s.words for s in judged(models(rows, worse=bad_days)))
 
 
