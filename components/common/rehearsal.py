@@ -36,11 +36,11 @@ def rehearse(store: ObjectStore, entry: PromotionEntry, cache: Path) -> SmokeFig
     try:
         folder = package_folder(store, entry.package, cache)
         if not entry.rehearsal:
-            return smoke_test(folder, None, None)
+            return smoke_test(folder, None, None, measure=False)
         rows, expected = recorded(fetch_object(store, entry.rehearsal, cache))
     except (ObjectMissing, ObjectDamaged) as error:
         return SmokeFigures(outcome="fail", message=error.what)
-    return smoke_test(folder, rows, expected)
+    return smoke_test(folder, rows, expected, measure=False)
 
 
 def recorded(path: Path) -> tuple[pd.DataFrame, npt.NDArray[np.float64]]:

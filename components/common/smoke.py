@@ -62,6 +62,7 @@ def smoke_test(
     expected: npt.NDArray[np.float64] | None,
     *,
     timeout: float = 120,
+    measure: bool = True,
 ) -> SmokeFigures:
     """Load a package in a fresh process, score raw rows, and hold them against what is recorded.
 
@@ -70,6 +71,7 @@ def smoke_test(
         rows: Raw rows, as a split's Parquet file has them; None, or no row: it is only loaded.
         expected: Their predictions, [N], [N, K] or [N, T, V]; None: there is nothing to compare.
         timeout: Seconds after which the process and all that it started are killed.
+        measure: Time single rows and batches as well, which takes a second.
 
     Returns:
         Whatever is wrong with the package is said in its message; nothing is raised for it.
@@ -79,7 +81,7 @@ def smoke_test(
         count = 0 if rows is None else len(rows)
         if rows is not None and count:
             rows.to_parquet(place / "rows.parquet", index=False)
-        status = _run(folder, place, timeout)
+        status = _run(folder, place, timeout, measure=measure)
         said = _read(place)
         figures = SmokeFigures(
             outcome="pass",
@@ -107,13 +109,14 @@ def smoke_test(
     return figures
 
 
-def _run(folder: Path, place: Path, timeout: float) -> int | None:
+def _run(folder: Path, place: Path, timeout: float, *, measure: bool) -> int | None:
     """Run the process to its end; return its status, or None if it had to be killed."""
     request = {
         "package": str(folder.resolve()),
         "closed": _CLOSED,
         "seconds": int(timeout) + _PATIENCE,
         "began": time.monotonic(),
+        "measure": measure,
     }
     (place / "request.json").write_text(json.dumps(request))
     kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -261,4 +264,4 @@ def _praise(figures: SmokeFigures) -> str:
     text += f", scored {figures.rows:,} rows"
     if figures.largest_difference is not None:
         text += f" as recorded (largest difference {figures.largest_difference:.1g})"
-    return f"{text}; {figures.latency_ms:.1f} ms a row"
+    return text if figures.latency_ms is None else f"{text}; {figures.latency_ms:.1f} ms a row"

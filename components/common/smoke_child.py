@@ -45,7 +45,7 @@ def main(place: Path) -> None:
     said: dict[str, Any] = {"stage": "files"}
     try:
         _shut(request["closed"])
-        _smoke(Path(request["package"]), place, said, began=request["began"])
+        _smoke(Path(request["package"]), place, said, request)
     except BaseException as error:  # noqa: BLE001 (a package may raise anything, SystemExit too)
         said["error"] = _words(error)
         said["module"] = getattr(error, "name", None) if isinstance(error, ImportError) else None
@@ -53,7 +53,7 @@ def main(place: Path) -> None:
     os._exit(0)  # taking torch down would take a tenth of a second
 
 
-def _smoke(package: Path, place: Path, said: dict[str, Any], *, began: float) -> None:
+def _smoke(package: Path, place: Path, said: dict[str, Any], request: dict[str, Any]) -> None:
     manifest = verified(package)
     warnings.simplefilter("ignore")
     before = set(sys.modules)
@@ -68,7 +68,7 @@ def _smoke(package: Path, place: Path, said: dict[str, Any], *, began: float) ->
 
     said |= {"stage": "network", "torch": torch.__version__}
     network = torch.export.load(package / "network.pt2").module()
-    said["load_seconds"] = time.monotonic() - began
+    said["load_seconds"] = time.monotonic() - request["began"]
 
     @torch.no_grad()
     def predict(frame: pd.DataFrame) -> npt.NDArray[np.float64]:
@@ -87,7 +87,8 @@ def _smoke(package: Path, place: Path, said: dict[str, Any], *, began: float) ->
         said["stage"] = "scoring one row"
         first = [predict(rows.iloc[[i]]) for i in range(min(_ALONE, len(rows)))]
         np.save(place / "alone.npy", np.concatenate(first))
-        said |= _measured(predict, rows)
+        if request["measure"]:
+            said |= _measured(predict, rows)
     said["peak_bytes"] = peak_bytes()
     said["foreign"] = foreign(set(sys.modules) - before, package)
     said["stage"] = "done"
