@@ -294,10 +294,3 @@ def test_neither_its_files_nor_its_environment_outlive_it(
     assert smoke_test(whole.folder, whole.rows, whole.expected).outcome == "pass"
     assert list(tmp_path.iterdir()) == []
     assert dict(os.environ) == before
-
-
-def test_a_rehearsal_is_scored_and_not_timed(package: Written) -> None:
-    seen = smoke_test(package.folder, package.rows, package.expected, measure=False)
-    assert seen.outcome == "pass", seen.message
-    assert (seen.rows, seen.latency_ms) == (len(package.rows), None)
-    assert "ms a row" not in seen.message
