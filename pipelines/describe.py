@@ -18,6 +18,7 @@ import docstring_parser
 import yaml
 from pydantic import BaseModel
 
+from components.common import data_figures, decision_figures, figures
 from components.common.records import STEPS
 from components.common.run_record import RunRecord
 from components.common.settings import ProjectSettings
@@ -53,11 +54,20 @@ def readme(step: str) -> str:
         "|---|---|---|",
         *_rows(spec.outputs, said),
         "",
-        f"Figures in its record: `{metadata['figures']}` (`components/common/figures.py`).",
+        _figures(metadata["figures"]),
         "",
         "This page is written from `component.py` and `metadata.yaml` by `make docs`.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _figures(name: str) -> str:
+    """Where the class of a step's figures is."""
+    for module in (figures, data_figures, decision_figures):
+        if vars(module).get(name, object).__module__ == module.__name__:
+            place = module.__name__.replace(".", "/")
+            return f"Figures in its record: `{name}` (`{place}.py`)."
+    return "It has no figures in its record."
 
 
 def _rows(slots: dict[str, Any] | None, said: dict[str, str | None]) -> list[str]:
