@@ -54,6 +54,14 @@ def list_objects(source: Source, settings: DataSettings) -> pa.Table:
     return table.slice(max(0, table.num_rows - settings.newest)) if settings.newest else table
 
 
+def are_data(keys: pa.Array, pattern: Pattern, place: Place) -> pa.Array:
+    """Say of each key in a place whether `list_objects` would list it, the window left aside."""
+    if place.only:
+        return pc.equal(keys, place.only)
+    hidden = pc.match_substring_regex(keys, _HIDDEN)
+    return pc.and_(pattern.matches(keys), pc.invert(hidden))
+
+
 class _Piece(NamedTuple):
     """Some objects of a place, and where each one's partition stands in their order."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from infra.events.source import Event
 from infra.store import ObjectInfo
@@ -21,15 +21,14 @@ SHARE = 0.1  # of the time, spent on looking
 
 
 class Listed(Protocol):
-    """What can be listed: a store, or one object of it."""
+    """A store, or a part of it, and which of its objects matter."""
 
     @property
     def uri(self) -> str: ...
 
     def list(self, *, after: str = "") -> Iterator[ObjectInfo]: ...
 
-
-P = TypeVar("P", bound=Listed)
+    def chosen(self, keys: Sequence[str]) -> Sequence[bool]: ...
 
 
 class Polling:
@@ -39,7 +38,6 @@ class Polling:
 
     Args:
         places: What is listed.
-        chosen: Says of keys of a place which ones matter.
         every: Seconds between looks, at least.
     """
 
@@ -47,9 +45,8 @@ class Polling:
 
     def __init__(
         self,
-        places: Sequence[P],
+        places: Sequence[Listed],
         *,
-        chosen: Callable[[P, list[str]], Sequence[bool]],
         every: float,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -57,7 +54,6 @@ class Polling:
     ) -> None:
         self.about = ", ".join(place.uri for place in places)
         self._tails = [_Tail(place) for place in places]
-        self._chosen = chosen
         self._every = every
         self._clock, self._sleep, self._now = clock, sleep, now
         self._next = clock()
@@ -80,7 +76,7 @@ class Polling:
         events = []
         for tail in self._tails:
             keys = tail.look()
-            which = self._chosen(tail.place, keys) if keys else []
+            which = tail.place.chosen(keys) if keys else []
             at = self._now()
             events += [
                 Event(f"{tail.place.uri}/{key}", at)
@@ -92,10 +88,10 @@ class Polling:
         return events
 
 
-class _Tail[T: Listed]:
+class _Tail:
     """The last objects of a place, as they were when somebody confirmed that."""
 
-    def __init__(self, place: T) -> None:
+    def __init__(self, place: Listed) -> None:
         self.place = place
         self._after = ""
         self._known: dict[str, tuple[int, str]] | None = None
