@@ -1,7 +1,7 @@
 """What goes wrong between a client and a double, scripted per method, path and number of the call.
 
-    server.faults.add("POST", "/apis/v2beta1/runs", lost_reply())          # the first such call
-    server.faults.add("GET", "*", answer(503), nth=3, times=2)             # the third and the fourth
+    server.faults.add("POST", "/apis/v2beta1/runs", lost_reply())  # the first such call
+    server.faults.add("GET", "*", answer(503), nth=3, times=2)  # the third and the fourth
     server.faults.script = lambda call: reset() if random() < 0.1 else None  # any rule
 
 Paths are matched as file names are (`*`, `?`), without the query. What was done is in `done`.

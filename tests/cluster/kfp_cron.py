@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-_MONTHS = {name: at for at, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}  # fmt: skip # noqa: E501
-_DAYS = {name: at for at, name in enumerate("sun mon tue wed thu fri sat".split())}
+_MONTHS = {name: at for at, name in enumerate(["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"], 1)}  # fmt: skip # noqa: E501
+_DAYS = {name: at for at, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
 _FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
     (0, 59, {}), (0, 59, {}), (0, 23, {}), (1, 31, {}), (1, 12, _MONTHS), (0, 6, _DAYS),
 )  # fmt: skip

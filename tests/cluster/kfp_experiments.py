@@ -218,9 +218,7 @@ class Pipelines:
 
     def list_versions(self, request: Request) -> Reply:
         found = self._allowed(request, "get")
-        page, total, token = page_of(
-            found.versions.values(), request.query, kind="PipelineVersion"
-        )
+        page, total, token = page_of(found.versions.values(), request.query, kind="PipelineVersion")
         views = [each.view() for each in page]
         return Reply.of(filled(pipeline_versions=views, total_size=total, next_page_token=token))
 

@@ -17,7 +17,7 @@ from tests.cluster.kfp_errors import INVALID, KfpError
 from tests.cluster.kfp_times import seconds
 
 DEFAULT_PAGE, LARGEST_PAGE = 20, 200
-_VALUES = {
+_VALUES: dict[str, Callable[[Any], Any]] = {
     "intvalue": int, "longvalue": int, "stringvalue": str, "timestampvalue": seconds,
     "intvalues": int, "longvalues": int, "stringvalues": str,
 }  # fmt: skip
@@ -61,14 +61,14 @@ def page_of(rows: Iterable[Row], query: dict[str, str], *, kind: str) -> tuple[l
     if token := query.get("page_token", ""):
         told = _token(token)
         asked = {"sort": column, "desc": descending, "filter": predicates}
-        if query.get("sort_by") or query.get("filter"):
-            if {name: told[name] for name in asked} != asked:
-                raise KfpError(
-                    INVALID,
-                    "page token does not match the supplied sort by and/or filtering criteria. "
-                    "Either specify the same criteria or leave the latter empty if page token is "
-                    "specified",
-                )
+        again = bool(query.get("sort_by") or query.get("filter"))
+        if again and {name: told[name] for name in asked} != asked:
+            raise KfpError(
+                INVALID,
+                "page token does not match the supplied sort by and/or filtering criteria. "
+                "Either specify the same criteria or leave the latter empty if page token is "
+                "specified",
+            )
         column, descending, predicates = told["sort"], told["desc"], told["filter"]
         start = told["start"]
     matching = [row for row in rows if all(_meets(row, each) for each in predicates)]

@@ -1,4 +1,4 @@
-"""Pipeline packages as they are uploaded, and what the server asks of a pipeline and its parameters.
+"""Pipeline packages as they are uploaded; what is asked of a pipeline and of its parameters.
 
 After `server/util.go` and `template/v2_template.go` of kubeflow/pipelines.
 """
@@ -142,9 +142,7 @@ def check_parameters(spec: dict[str, Any], given: dict[str, Any]) -> None:
             raise _bad_input(f"input parameter {name} requires {complaint}")
     extra = [name for name in given if name not in asked]
     if extra:
-        raise _bad_input(
-            f"parameter(s) provided are not required by pipeline: {', '.join(extra)}"
-        )
+        raise _bad_input(f"parameter(s) provided are not required by pipeline: {', '.join(extra)}")
 
 
 def _bad_input(said: str) -> KfpError:

@@ -26,7 +26,8 @@ from tests.cluster.http_double import HttpDouble, Reply, Request
 from tests.cluster.kfp_entities import Experiment, Run
 from tests.cluster.kfp_errors import INVALID, UNAUTHENTICATED, KfpError, by_status
 from tests.cluster.kfp_experiments import Experiments, Pipelines
-from tests.cluster.kfp_runs import RecurringRuns, Runs
+from tests.cluster.kfp_recurring import RecurringRuns
+from tests.cluster.kfp_runs import Runs
 from tests.cluster.kfp_state import Account, Executor, RunHandle, State
 
 __all__ = ["Account", "KfpServer", "RunHandle"]
@@ -135,7 +136,7 @@ class KfpServer(HttpDouble):
     def due(self, recurring_run_id: str, *, since: datetime, until: datetime) -> list[datetime]:
         """When a schedule is due between two times (only the last one with `no_catchup`)."""
         with self.lock:
-            return self._recurring.due(recurring_run_id, since=since, until=until)
+            return list(self._recurring.due(recurring_run_id, since=since, until=until))
 
     def close(self) -> None:
         """Stop; running executors are told by `cancelled`, and waited for."""
@@ -171,5 +172,4 @@ class KfpServer(HttpDouble):
         return KfpError(UNAUTHENTICATED, said, "Failed to authorize with API").reply()
 
     def _healthz(self, request: Request) -> Reply:
-        about = {"commit_sha": "double", "tag_name": "2.17.0", "pipeline_store": "database"}
-        return Reply.of({**about, "multi_user": self.state.multi_user})
+        return Reply.of({"multi_user": self.state.multi_user, "pipeline_store": "database"})

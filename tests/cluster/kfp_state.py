@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 import yaml
 
 from tests.cluster.http_double import Request
-from tests.cluster.kfp_entities import Experiment, Pipeline, Recurring, Run, Source, Task, Version
+from tests.cluster.kfp_entities import (
+    Experiment,
+    Pipeline,
+    Recurring,
+    Run,
+    Source,
+    Task,
+    Version,
+    now,
+)
 from tests.cluster.kfp_errors import DENIED, INVALID, UNAUTHENTICATED, KfpError, not_found
 from tests.cluster.kfp_packages import parts_of, spec_of
 
@@ -55,7 +64,7 @@ class RunHandle:
             task = self.run.tasks.setdefault(name, Task(name, state, pod=f"{name}-pod"))
             task.state = state
             if state in ("SUCCEEDED", "FAILED", "SKIPPED", "CANCELED"):
-                task.ended = task.started
+                task.ended = now()
 
     def log(self, task: str, line: str) -> None:
         """Add a line to what the step's pod printed."""
@@ -188,10 +197,9 @@ class State:
 
     def look(self, run: Run) -> None:
         """A look at a run moves its script on by one state."""
-        if run.over or (self.executor is not None and not run.script):
-            if run.state != "CANCELING" or self.executor is not None:
-                return
-        if run.state == "CANCELING" and self.executor is None:
+        if self.executor is not None:
+            return
+        if run.state == "CANCELING":
             run.become(self.cancel_ends_as)
         elif run.script:
             run.become(run.script.pop(0))
