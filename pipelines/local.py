@@ -43,6 +43,7 @@ def run_locally(
     overrides: list[str],
     force: bool,
     on_step: Callable[[str, str], None] = lambda step, event: None,
+    on_begin: Callable[[str], None] = lambda run: None,
 ) -> RunRecord:
     """Run the pipeline and return the run's record.
 
@@ -52,6 +53,7 @@ def run_locally(
         overrides: Settings as key=value.
         force: Train even if nothing is new.
         on_step: Called with a step's name and `started` or `ended`.
+        on_begin: Called with the run's id before anything is done; what it raises ends the run.
 
     Raises:
         OutsideError: Another run of this project is under way, or the store cannot be reached.
@@ -59,8 +61,9 @@ def run_locally(
     """
     store = project_store(project)
     with only_run(home(project)):
-        close_interrupted_runs(project, store)
         run = new_run_id()
+        on_begin(run)
+        close_interrupted_runs(project, store)
         os.environ["EVERTRAIN_RUN_ID"] = run
         os.environ[VARIABLE] = this_process()
         log = home(project) / "logs" / f"{run}.log"

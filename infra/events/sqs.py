@@ -26,7 +26,9 @@ LONGEST_WAIT = 20  # seconds, of one request; SQS has no longer one
 _MOST = 1_000  # messages that are taken at once: a storm is confirmed in pieces
 _BATCH = 10  # messages of one request; SQS has no larger one
 _REMEMBERED = 10_000  # objects whose last sequencer is kept
-_AWS = re.compile(r"^(sqs\.(?P<region>[a-z0-9-]+)|(?P<old>[a-z0-9-]+)\.queue)\.amazonaws\.com(\.cn)?$")
+_AWS = re.compile(
+    r"^(sqs\.(?P<region>[a-z0-9-]+)|(?P<old>[a-z0-9-]+)\.queue)\.amazonaws\.com(\.cn)?$"
+)
 
 
 class SqsEvents:
