@@ -13,6 +13,7 @@ from infra.kubeflow.errors import NotThere
 from infra.kubeflow.listing import every, named
 from infra.kubeflow.pipelines import Pipelines
 from infra.kubeflow.runs import Runs
+from infra.kubeflow.schedules import Schedules
 
 
 class Kubeflow:
@@ -23,6 +24,7 @@ class Kubeflow:
         self._client, self._calls = client, calls
         self.runs = Runs(client, calls, namespace)
         self.pipelines = Pipelines(client, calls, namespace)
+        self.schedules = Schedules(client, calls, namespace)
 
     @classmethod
     def connect(

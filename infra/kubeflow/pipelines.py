@@ -44,12 +44,19 @@ class Pipelines:
             return None
 
     def versions(self, pipeline: str) -> list[Version]:
-        """Return the versions of a pipeline (by its id), the newest first."""
+        """Return the versions of a pipeline (by its id), the newest first.
+
+        The server's times have whole seconds; versions of one second are ordered by their numbers.
+        """
         found = every(
             self._calls, "list the versions", self._api.pipeline_service_list_pipeline_versions,
             "pipeline_versions", pipeline_id=pipeline,
         )  # fmt: skip
-        return [_version(each) for each in found]
+        versions = [_version(each) for each in found]
+        return sorted(
+            versions, key=lambda v: (v.created.timestamp() if v.created else 0.0, v.number),
+            reverse=True,
+        )  # fmt: skip
 
     def newest(self, name: str) -> Version:
         """Return the newest version of a pipeline, by its name.
