@@ -55,7 +55,9 @@ def rendered(overlay: str) -> str:
 
 
 def documents(text: str) -> list[Document]:
-    return [each for each in yaml.safe_load_all(text) if each]
+    """The documents of a text; libyaml's loader reads them in a tenth of the time."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [each for each in yaml.load_all(text, Loader=loader) if each]
 
 
 def with_components(folder: Path, names: tuple[str, ...]) -> str:

@@ -11,8 +11,10 @@ container (a CPU limit only throttles, so none is asked for); an image by tag or
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import jsonschema
@@ -92,12 +94,19 @@ def _of_the_schema(document: Document, api_version: str, kind: str) -> Iterator[
     if "." in group and not group.endswith(".k8s.io"):
         yield f"{api_version} {kind}: no schema is known"
         return
+    yield from _of_kubernetes(json.dumps(document, sort_keys=True))
+
+
+@lru_cache(maxsize=1024)  # the schemas are read anew each time, and overlays share most documents
+def _of_kubernetes(document: str) -> tuple[str, ...]:
+    given = json.loads(document)
     try:
-        kubernetes_validate.validate(document, VERSION, strict=True)
+        kubernetes_validate.validate(given, VERSION, strict=True)
     except kubernetes_validate.SchemaNotFoundError:
-        yield f"{api_version} {kind}: Kubernetes {VERSION} has no such kind"
+        return (f"{given['apiVersion']} {given['kind']}: Kubernetes {VERSION} has no such kind",)
     except kubernetes_validate.ValidationError as error:
-        yield _sentence(error)
+        return (_sentence(error),)
+    return ()
 
 
 def _sentence(error: jsonschema.ValidationError) -> str:
