@@ -54,9 +54,7 @@ class Came:
     held: pd.DataFrame
 
 
-def advice_for(
-    project: Project, *, worth: float | None = None, validate: bool = False
-) -> Advice:
+def advice_for(project: Project, *, worth: float | None = None, validate: bool = False) -> Advice:
     """Advise on a project as it is now.
 
     What cannot be found out is said among the unknown, whatever the reason.

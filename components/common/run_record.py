@@ -15,7 +15,7 @@ from components.common.decision_figures import EvaluateFigures, PromoteFigures
 from components.common.records import STEPS, StepRecord, read_records
 from infra.store import ObjectStore
 
-RunStatus = Literal["finished", "nothing_new", "stopped", "failed", "interrupted"]
+RunStatus = Literal["finished", "nothing_new", "skipped", "stopped", "failed", "interrupted"]
 Verdict = Literal["promote", "hold", "inconclusive", ""]
 F = TypeVar("F", bound=BaseModel)
 

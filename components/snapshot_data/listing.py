@@ -24,7 +24,7 @@ _HIDDEN = r"(^|/)\."
 _SENSELESS = r"(^|/)\.{0,2}(/|$)"  # an empty part, or . or ..
 
 
-class NothingToRead(StoppedByGate):  # noqa: N818
+class NothingToRead(StoppedByGate):
     """A place of the source holds no data."""
 
 

@@ -53,6 +53,7 @@ class Polling:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.about = ", ".join(place.uri for place in places)
+        self.looks = 0
         self._tails = [_Tail(place) for place in places]
         self._every = every
         self._clock, self._sleep, self._now = clock, sleep, now
@@ -83,6 +84,7 @@ class Polling:
                 for key, matters in zip(keys, which, strict=True)
                 if matters
             ]
+        self.looks += 1
         took = self._clock() - began
         self._next = began + max(self._every, took / SHARE)
         return events

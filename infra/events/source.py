@@ -11,6 +11,7 @@ came but time: a listing every so often finds what it was about.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 
@@ -34,10 +35,12 @@ class EventSource(Protocol):
     Attributes:
         name: Its kind, as figures label it.
         about: Where it looks, in words.
+        looks: How often it looked there with success.
     """
 
     name: str
     about: str
+    looks: int
 
     def wait(self, seconds: float) -> list[Event]:
         """Return events; if there are none, wait for the first of them.
@@ -51,3 +54,23 @@ class EventSource(Protocol):
 
     def confirm(self) -> None:
         """Let go of what the last `wait` returned: it is safe."""
+
+
+class Silence:
+    """A source without events: for a watcher that goes by the clock alone.
+
+    Args:
+        sleep: Waits so many seconds.
+    """
+
+    name, about, looks = "none", "nothing", 0
+
+    def __init__(self, sleep: Callable[[float], None]) -> None:
+        self._sleep = sleep
+
+    def wait(self, seconds: float) -> list[Event]:
+        self._sleep(seconds)
+        return []
+
+    def confirm(self) -> None:
+        """There is nothing to let go of."""

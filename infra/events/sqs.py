@@ -45,10 +45,9 @@ class SqsEvents:
 
     name = "sqs"
 
-    def __init__(
-        self, url: str, *, chosen: Callable[[str, str], bool], client: Any = None
-    ) -> None:
+    def __init__(self, url: str, *, chosen: Callable[[str, str], bool], client: Any = None) -> None:
         self.about = url
+        self.looks = 0
         self.unreadable = 0
         self._url = url
         self._chosen = chosen
@@ -66,6 +65,7 @@ class SqsEvents:
         while len(self._taken) < _MOST and time.monotonic() < until:
             with self._faults("read"):
                 messages = self._receive(patience)
+            self.looks += 1
             for message in messages:
                 self._taken.append(message["ReceiptHandle"])
                 events += self._events(message.get("Body", ""))

@@ -38,8 +38,8 @@ class Advising:
         self._command = [sys.executable, "-m", "pipelines.cli", *words]
         self._clock = clock
         self._process: subprocess.Popen[bytes] | None = None
-        self._said = tempfile.TemporaryFile()
-        self._talk = tempfile.TemporaryFile()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (they live as long as this)
+        self._talk = tempfile.TemporaryFile()  # noqa: SIM115
         self._until = 0.0
 
     @property

@@ -15,12 +15,13 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from components.common.trigger_settings import Trigger
 from infra.errors import ObjectDamaged, ObjectMissing, OutsideError
+from infra.lease import boot_seconds
 from infra.store import ObjectStore
 
 KEY = "watch/cursor.json"
@@ -30,7 +31,8 @@ _ATTEMPTS = 50
 class _Kept(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    def with_(self, **changes: Any) -> Any:
+    def with_(self, **changes: Any) -> Self:
+        """Return it with other values."""
         return self.model_copy(update=changes)
 
 
@@ -129,6 +131,8 @@ class Cursor(_Kept):
         before, looked = self.pending, self.with_(since_look=0.0)
         if self.heard != heard:
             return looked  # something came meanwhile: what was seen may be old by now
+        if self.version == version:
+            return looked  # somebody else was faster
         if not new:
             return looked.with_(pending=None)
         same = before is not None and before.version in ("", version)
@@ -159,7 +163,7 @@ class Cursors:
         self,
         store: ObjectStore,
         *,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = boot_seconds,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._store, self._clock, self._sleep = store, clock, sleep

@@ -66,7 +66,7 @@ class OwnMark:
         self._beating = threading.Thread(target=self._beat, daemon=True)
 
     def take(self, run: str) -> str:
-        """Say that a run begins; return the id of the run of this name: this one's, or another's."""
+        """Say that a run begins; return the id of this name's run: this one's, or another's."""
         mine = Mark(run=run, token=uuid.uuid4().hex)
         self._store.create(self._place, _written(mine))
         read = self._store.read(self._place)

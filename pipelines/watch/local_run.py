@@ -1,6 +1,6 @@
 """The process that one run on this machine is.
 
-    python -m pipelines.watch.local_run < asked.json     # stdout: the run's id, as soon as it has one
+    python -m pipelines.watch.local_run < asked.json     # stdout: the run's id, once it has one
 
 Imports are few: two seconds after it was started its first step runs. So the registry's aliases,
 for which MLflow has to be imported, are mended after the run, not before; and whether the task can

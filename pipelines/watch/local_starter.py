@@ -103,9 +103,7 @@ class LocalStarter:
             overrides=[*self._project.overrides, *overrides], force=force,
         ).model_dump_json()  # fmt: skip
 
-    def _not_begun(
-        self, name: str, process: subprocess.Popen[bytes], log: Path
-    ) -> OutsideError:
+    def _not_begun(self, name: str, process: subprocess.Popen[bytes], log: Path) -> OutsideError:
         code = process.poll()
         end = "\n".join(log.read_text(errors="replace").strip().splitlines()[-_LINES:])
         if code is None:

@@ -13,7 +13,7 @@ cases; then the count is one too low.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from components.common.data_settings import DataSettings
-from components.common.sources import Source
+from components.common.sources import Place, Source
 from components.snapshot_data.listing import BATCH, NothingToRead, list_objects
 from infra.errors import ObjectMissing
-from infra.store import ObjectStore
+from infra.store import ObjectInfo, ObjectStore
 
 Marks = npt.NDArray[np.uint64]
 _VERSIONS = "watch/versions/"
@@ -73,6 +73,22 @@ def look(source: Source, settings: DataSettings) -> Look:
         ends = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset :][: len(lines) + 1]
         digest.update(memoryview(lines.buffers()[2])[ends[0] : ends[-1]])
     return Look(digest.hexdigest(), listing.num_rows, listing)
+
+
+def beating(source: Source, beat: Callable[[], None]) -> Source:
+    """Return the source; that a long listing of it goes on is told every thousand objects."""
+    return Source(source.given, [_Beating(p.prefix, p.store, p.only, beat) for p in source.places])
+
+
+@dataclass(frozen=True)
+class _Beating(Place):
+    beat: Callable[[], None] = lambda: None
+
+    def list(self, *, after: str = "") -> Iterator[ObjectInfo]:
+        for number, info in enumerate(super().list(after=after)):
+            if number % 1000 == 0:
+                self.beat()
+            yield info
 
 
 def keep_marks(store: ObjectStore, found: Look) -> None:

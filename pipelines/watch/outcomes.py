@@ -16,13 +16,16 @@ _WORLD_FAILED = (3, 130)  # 130 without anybody's wish: a pod was evicted, a mac
 def outcome_of(store: ObjectStore, start: Start, ended: Ended) -> Outcome:
     """Say how a run ended.
 
-    A run that a gate stopped is not tried again, nor one with wrong settings or one that somebody
-    cancelled: the same would come of it.
+    A run that found another one under way is tried again when that has ended. One that a gate
+    stopped is not, nor one with wrong settings or one that somebody cancelled: the same would come
+    of it.
 
     Raises:
         OutsideError: The store cannot be reached.
     """
     record = run_record(store, start.run)
+    if record is not None and record.status == "skipped":
+        return Outcome(0, record.reasons[0] if record.reasons else "", again=True, counts=False)
     if record is None:
         code = ended.exit_code
         words = ended.words or "it ended without a record"

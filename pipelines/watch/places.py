@@ -1,4 +1,4 @@
-"""Where events come from: the places of the project's data, or a queue that their bucket notifies."""
+"""Where events come from: the places of the data, or a queue that their bucket notifies."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Starting:
         store: The project's.
         starter: Who runs them.
         outcome: How a run ended, from its starter's word and its record.
-        busy: Says in words which other run is under way; empty: none is.
+        busy: Says in words which run is under way but for this one; empty: none is.
         by: This watcher, for people.
         retries: Attempts after the first one.
         pause: Seconds before the second attempt; twice as many before each later one.
@@ -119,7 +119,7 @@ class Starting:
         starter: RunStarter,
         *,
         outcome: Callable[[Start, Ended], Outcome],
-        busy: Callable[[], str],
+        busy: Callable[[str], str],
         by: str,
         retries: int,
         pause: float,
@@ -136,6 +136,10 @@ class Starting:
         """Whether an order of this key was given before."""
         return self._store.info(_place(key)) is not None
 
+    def is_over(self, key: str) -> bool:
+        """Whether an order that was given before has come to its end."""
+        return self._read(key)[0].state == "ended"
+
     def pursue(self, order: Order) -> Progress:
         """Bring an order on as far as it goes now, and say where it stands.
 
@@ -146,7 +150,7 @@ class Starting:
         try:
             start, version, age = self._read(order.key)
         except ObjectMissing:
-            if others := self._busy():
+            if others := self._busy(""):
                 return Progress("waiting", None, self._under_way, words=others)
             first = Start(key=order.key, name=order.name, reason=order.reason, **self._mine())
             self._store.create(_place(order.key), first.model_dump_json(indent=1).encode())
@@ -162,7 +166,7 @@ class Starting:
         if start.state == "failed":
             if age < start.pause:
                 return Progress("pausing", start, start.pause - age)
-            if others := self._busy():
+            if others := self._busy(start.run):
                 return Progress("waiting", start, self._under_way, words=others)
             again = start.model_copy(
                 update={
@@ -219,7 +223,7 @@ class Starting:
         return Progress("ended", after, 0.0, news=True)
 
     def _next_pause(self, failures: int) -> float:
-        return min(self._pause * 2 ** min(failures - 1, 20), _MOST_PAUSE)
+        return min(self._pause * 2.0 ** min(failures - 1, 20), _MOST_PAUSE)
 
     def _mine(self) -> dict[str, Any]:
         return {"token": uuid.uuid4().hex, "by": self._by}
