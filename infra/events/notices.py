@@ -18,15 +18,20 @@ class Notice(NamedTuple):
     """One object of which a message tells.
 
     Attributes:
+        key: Decoded, where S3 encodes it.
+        written: The key as the message has it: some servers do not encode theirs.
         came: It is new or has another content; else it was deleted, restored, or tagged.
-        sequencer: Orders the notices of one object (`is_newer`); empty: not said.
+        sequencer: Orders the notices of one object (`is_news`); empty: not said.
+        tag: The content's ETag; empty: not said.
         at: When, Unix time; 0: not said.
     """
 
     bucket: str
     key: str
+    written: str
     came: bool
     sequencer: str
+    tag: str
     at: float
 
 
@@ -42,16 +47,17 @@ def notices_of(body: str) -> list[Notice]:
         raise ValueError(f"no message of S3: {type(error).__name__} {error}") from error
 
 
-def is_newer(sequencer: str, than: str) -> bool:
-    """Whether one notice of an object came to be after another one; unknown: it may have.
+def is_news(notice: Notice, before: Notice | None) -> bool:
+    """Whether a notice tells of something that an earlier one of its object did not; if in doubt.
 
     Sequencers are hexadecimal numbers that are compared as texts, the shorter one filled up with
-    zeros on the right (S3 user guide, "Event message structure").
+    zeros on the right (S3 user guide, "Event message structure"). Some servers give all the same.
     """
-    if not sequencer or not than:
+    if before is None or not notice.sequencer or not before.sequencer:
         return True
-    width = max(len(sequencer), len(than))
-    return sequencer.upper().ljust(width, "0") > than.upper().ljust(width, "0")
+    width = max(len(notice.sequencer), len(before.sequencer))
+    one, other = (n.sequencer.upper().ljust(width, "0") for n in (notice, before))
+    return one > other or (one == other and notice.tag != before.tag)
 
 
 def _notices(message: dict[str, Any]) -> list[Notice]:
@@ -69,8 +75,10 @@ def _of_s3(record: dict[str, Any]) -> Notice:
     return Notice(
         bucket=str(s3["bucket"]["name"]),
         key=unquote_plus(str(s3["object"]["key"])),
+        written=str(s3["object"]["key"]),
         came=str(record["eventName"]).removeprefix("s3:").startswith("ObjectCreated:"),
         sequencer=str(s3["object"].get("sequencer") or ""),
+        tag=str(s3["object"].get("eTag") or ""),
         at=_moment(record.get("eventTime")),
     )
 
@@ -80,8 +88,10 @@ def _of_event_bridge(message: dict[str, Any]) -> Notice:
     return Notice(
         bucket=str(detail["bucket"]["name"]),
         key=str(detail["object"]["key"]),
+        written=str(detail["object"]["key"]),
         came=message["detail-type"] == "Object Created",
         sequencer=str(detail["object"].get("sequencer") or ""),
+        tag=str(detail["object"].get("etag") or ""),
         at=_moment(message.get("time")),
     )
 

@@ -19,13 +19,13 @@ from typing import Any
 from urllib.parse import urlparse
 
 from infra.errors import OutsideError
-from infra.events.notices import Notice, is_newer, notices_of
+from infra.events.notices import Notice, is_news, notices_of
 from infra.events.source import Event
 
 LONGEST_WAIT = 20  # seconds, of one request; SQS has no longer one
 _MOST = 1_000  # messages that are taken at once: a storm is confirmed in pieces
 _BATCH = 10  # messages of one request; SQS has no larger one
-_REMEMBERED = 10_000  # objects whose last sequencer is kept
+_REMEMBERED = 10_000  # objects whose last notice is kept
 _AWS = re.compile(
     r"^(sqs\.(?P<region>[a-z0-9-]+)|(?P<old>[a-z0-9-]+)\.queue)\.amazonaws\.com(\.cn)?$"
 )
@@ -55,7 +55,7 @@ class SqsEvents:
             self._client = client if client is not None else _connect(url)
         self._taken: list[str] = []  # receipts of what was returned last
         self._heard: list[Notice] = []
-        self._last: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._last: OrderedDict[tuple[str, str], Notice] = OrderedDict()
 
     def wait(self, seconds: float) -> list[Event]:
         self._taken, self._heard = [], []
@@ -83,7 +83,7 @@ class SqsEvents:
             with self._faults("clear"):  # those that were not deleted come again: no harm
                 self._client.delete_message_batch(QueueUrl=self._url, Entries=entries)
         for notice in self._heard:
-            self._last[notice.bucket, notice.key] = notice.sequencer
+            self._last[notice.bucket, notice.key] = notice
             self._last.move_to_end((notice.bucket, notice.key))
         while len(self._last) > _REMEMBERED:
             self._last.popitem(last=False)
@@ -103,13 +103,17 @@ class SqsEvents:
             return [Event("", 0.0)]
         events = []
         for notice in notices:
-            if not notice.came or not self._chosen(notice.bucket, notice.key):
+            if not notice.came or not self._matters(notice):
                 continue
-            if not is_newer(notice.sequencer, self._last.get((notice.bucket, notice.key), "")):
+            if not is_news(notice, self._last.get((notice.bucket, notice.key))):
                 continue  # delivered twice, or overtaken by one that was heard of
             self._heard.append(notice)
             events.append(Event(f"s3://{notice.bucket}/{notice.key}", notice.at))
         return events
+
+    def _matters(self, notice: Notice) -> bool:
+        keys = dict.fromkeys((notice.key, notice.written))
+        return any(self._chosen(notice.bucket, key) for key in keys)
 
     @contextmanager
     def _faults(self, doing: str) -> Iterator[None]:

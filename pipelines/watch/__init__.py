@@ -6,8 +6,7 @@ cursor      what the watchers of a project know together, one object in the stor
 debounce    when what came has been quiet for long enough
 starting    one run for one reason, whoever asks for it, and however often
 starter     who runs it: this machine (local_starter, local_run) or Kubeflow (kubeflow_starter)
-advice      whether drift or decay ask for a run, found out by a process of its own
-schedules   which due times have passed
+by_data, by_schedule, by_advice    what makes a run due (looks, schedules and advice do the work)
 watcher     one turn: what is heard, found, due and under way
 process     turns until somebody asks it to stop: back-off, signals
 telling, exporting, serving    lines, metrics, and the port that they are asked for on

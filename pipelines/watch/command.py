@@ -22,6 +22,7 @@ from pipelines.watch.local_starter import LocalStarter
 from pipelines.watch.looking import beating
 from pipelines.watch.observing import Observer, who_is_busy
 from pipelines.watch.outcomes import outcome_of
+from pipelines.watch.parts import Parts
 from pipelines.watch.places import open_events
 from pipelines.watch.process import Life, Process
 from pipelines.watch.schedules import Schedules
@@ -30,7 +31,6 @@ from pipelines.watch.starter import RunStarter
 from pipelines.watch.starting import Starting
 from pipelines.watch.stopping import StopAsked, Stopping
 from pipelines.watch.telling import Teller
-from pipelines.watch.watcher import Parts
 from training_core.errors import ConfigurationError
 
 
@@ -62,11 +62,12 @@ def start_watching(project: Project, asked: Asked) -> int:
             "watch.when names schedule, and no schedule is enabled",
             hint="write one under schedules in evertrain.yaml: evertrain schema describes them",
         )
-    starter = _starter(project, asked)
     store, life = project_store(project), Life(boot_seconds)
     figures, teller = Figures(settings.name), Teller(as_json=asked.as_json)
     with ExitStack() as stack:
         stopping = stack.enter_context(Stopping())
+        starter = _starter(project, asked)
+        stack.callback(starter.close)
         if address is not None:
             server = Server(address, healthy=life.healthy, ready=life.ready, figures=figures)
             stack.callback(server.close)
@@ -114,9 +115,8 @@ def _starter(project: Project, asked: Asked) -> RunStarter:
         from pipelines.watch.kubeflow_starter import KubeflowStarter  # kfp: half a second
 
         return KubeflowStarter(project, host=host, data=asked.data)
-    starter = LocalStarter(project, data=asked.data)
-    starter.check()
-    return starter
+    LocalStarter(project, data=asked.data).check()
+    return LocalStarter(project, data=asked.data, stand_by=not asked.once)
 
 
 def _events(project: Project, *, once: bool) -> tuple[EventSource, Source]:
@@ -129,6 +129,6 @@ def _starting(project: Project, store: ObjectStore, starter: RunStarter) -> Star
     watch = project.settings.watch
     return Starting(
         store, starter, outcome=partial(outcome_of, store), busy=partial(who_is_busy, store),
-        by=f"{socket.gethostname()}:{os.getpid()}", retries=watch.retries,
-        pause=watch.retry_after, clock=boot_seconds,
+        by=f"{socket.gethostname()}:{os.getpid()}", retries=watch.retries, clock=boot_seconds,
+        pause=watch.retry_after, under_way=min(15.0, watch.poll),
     )  # fmt: skip

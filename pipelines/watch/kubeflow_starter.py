@@ -55,6 +55,9 @@ class KubeflowStarter:
             service_account=self._account,
         )  # fmt: skip
 
+    def close(self) -> None:
+        """Nothing is kept."""
+
     def ended(self, name: str, run: str) -> Ended | None:
         try:
             state = self._kubeflow.runs.get(run)

@@ -65,6 +65,11 @@ class OwnMark:
         self._over = threading.Event()
         self._beating = threading.Thread(target=self._beat, daemon=True)
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether this process is the run of its name."""
+        return bool(self._version)
+
     def take(self, run: str) -> str:
         """Say that a run begins; return the id of this name's run: this one's, or another's."""
         mine = Mark(run=run, token=uuid.uuid4().hex)

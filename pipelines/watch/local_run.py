@@ -2,9 +2,10 @@
 
     python -m pipelines.watch.local_run < asked.json     # stdout: the run's id, once it has one
 
-Imports are few: two seconds after it was started its first step runs. So the registry's aliases,
-for which MLflow has to be imported, are mended after the run, not before; and whether the task can
-be run at all the watcher asks once, when it starts (`--check`).
+It imports what a run needs before it reads, so that one which stands by starts its first step
+within a second. The registry's aliases, for which MLflow has to be imported, are mended after the
+run, not before; and whether the task can be run at all the watcher asks once, when it starts
+(`--check`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 
 from pydantic import BaseModel, ConfigDict
 
@@ -23,7 +25,11 @@ from training_core.errors import EvertrainError
 
 
 class Asked(BaseModel):
-    """Which run it shall be; `data`, `overrides` and `force` as `evertrain run` has them."""
+    """Which run it shall be; `data`, `overrides` and `force` as `evertrain run` has them.
+
+    Attributes:
+        log: File that receives what would go to stderr; empty: none does.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,6 +38,7 @@ class Asked(BaseModel):
     data: str = ""
     overrides: list[str] = []
     force: bool = False
+    log: str = ""
 
 
 class _BegunElsewhere(Exception):  # noqa: N818
@@ -40,15 +47,33 @@ class _BegunElsewhere(Exception):  # noqa: N818
 
 def main() -> int:
     """Run what is asked for on stdin; return the exit code of `evertrain run`."""
-    asked = Asked.model_validate_json(sys.stdin.read())
+    checking = "--check" in sys.argv[1:]
+    if not checking:
+        _import_what_a_run_needs()
+    given = sys.stdin.read()
+    if not given:
+        return 0  # it stood by, and nobody needs it any more
+    asked = Asked.model_validate_json(given)
+    if asked.log:
+        log = os.open(asked.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(log, 2)
+        os.close(log)
+    os.environ["EVERTRAIN_STARTED_BY"] = f"evertrain watch, {asked.name}"
     try:
         project = open_project(asked.project, overrides=asked.overrides, data=asked.data)
-        if "--check" in sys.argv[1:]:
-            return _check(project)
-        return _run(project, asked)
+        return _check(project) if checking else _run(project, asked)
     except (EvertrainError, OutsideError) as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+
+
+def _import_what_a_run_needs() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # kfp's own deprecations
+        import kfp.local  # noqa: F401
+
+        import pipelines.continuous_training
+        import pipelines.local  # noqa: F401
 
 
 def _check(project: Project) -> int:
@@ -86,6 +111,8 @@ def _run(project: Project, asked: Asked) -> int:
         traceback.print_exc()
         mark.end(1, f"{type(error).__name__}: {error}")
         return 1
+    if not mark.is_taken:  # it never began
+        raise OutsideError(record.reasons[0] if record.reasons else "another run is under way")
     mark.end(record.exit_code)
     _mend(project)
     return record.exit_code

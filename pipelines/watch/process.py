@@ -11,9 +11,10 @@ from infra.errors import OutsideError
 from infra.events.source import Event
 from pipelines.watch.exporting import Figures
 from pipelines.watch.observing import Observer
+from pipelines.watch.parts import Parts
 from pipelines.watch.stopping import StopAsked, Stopping
 from pipelines.watch.telling import Teller
-from pipelines.watch.watcher import Parts, Watcher
+from pipelines.watch.watcher import Watcher
 from training_core.errors import StoppedByGate
 
 STUCK = 600.0  # seconds without a sign of life
@@ -98,10 +99,7 @@ class Process:
             StopAsked: Somebody did.
         """
         while True:
-            cursor = self.watcher.turn()
-            advising = self._parts.advising
-            seeking = advising is not None and advising.under_way
-            if cursor.order is not None or not (seeking or self.watcher.expects(cursor)):
+            if not self.watcher.expects(self.watcher.turn()):
                 return
             with self._stopping.waiting():
                 self._sleep(self.watcher.patience)

@@ -43,3 +43,6 @@ class RunStarter(Protocol):
 
     def ended(self, name: str, run: str) -> Ended | None:
         """Say how a run ended; None: it is under way."""
+
+    def close(self) -> None:
+        """Let go of what is kept for the next run; runs that are under way go on."""

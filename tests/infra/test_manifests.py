@@ -181,7 +181,9 @@ def test_the_readme_lists_every_account_policy_secret_and_component() -> None:
     listed = {row[0].strip("`") for row in table("Who may do what")}
     assert listed == {*accounts, "default"}
     policies = {name for each in clusters for name in each.of("NetworkPolicy")}
-    assert {row[0].strip("`") for row in table("Which traffic flows")} | {"default-deny"} == policies
+    assert {row[0].strip("`") for row in table("Which traffic flows")} | {
+        "default-deny"
+    } == policies
     used = set(re.findall(r"(?:secretRef|secretKeyRef|accessKey|authSecret):\s*\n\s*key: \S+\n\s*name: (\S+)|secretRef:\s*\n\s*name: (\S+)", "\n".join(text_of(each) for each in INSTALLATIONS)))  # fmt: skip
     assert {first or second for first, second in used} == set(secrets()) - {
         "mlpipeline-minio-artifact"

@@ -13,24 +13,25 @@ from components.common.cluster_settings import ScheduleSettings
 from components.common.data_settings import DataSettings
 from components.common.sources import Place, Source
 from components.common.trigger_settings import Trigger, WatchSettings
+from components.snapshot_data.partitions import Pattern
 from infra.errors import OutsideError
-from infra.events.polling import Polling
+from infra.events.polling import SHARE, Polling
 from infra.events.source import EventSource
 from infra.events.sqs import SqsEvents
 from infra.store import ObjectStore
 from pipelines.watch.cursor import Cursors
 from pipelines.watch.exporting import Figures
 from pipelines.watch.outcomes import outcome_of
+from pipelines.watch.parts import Parts
 from pipelines.watch.places import WatchedPlace
 from pipelines.watch.process import Life, Process
 from pipelines.watch.schedules import Schedules
 from pipelines.watch.starting import Starting
 from pipelines.watch.stopping import StopAsked, Stopping
 from pipelines.watch.telling import Teller
-from pipelines.watch.watcher import Parts
-from components.snapshot_data.partitions import Pattern
 from tests.proofs.simulation import TheEnd, World
 from tests.proofs.watch_world import (
+    PAGE,
     Died,
     Fate,
     Outages,
@@ -42,8 +43,8 @@ from tests.proofs.watch_world import (
 )
 
 BUCKET = "data"
-STORM = 2400.0  # seconds in which things come and go wrong
-CALM = 1800.0  # seconds after that in which nothing does
+STORM = 3600.0  # seconds in which things come and go wrong
+CALM = 1500.0  # seconds after that in which nothing does
 State = dict[str, tuple[int, str]]
 
 
@@ -57,6 +58,10 @@ class Happened:
         away: When something that watchers need was away.
         log: What the watchers said.
         deaths: How many watchers were killed.
+        patience: Seconds in which a watcher that nothing is in the way of starts a run: what the
+            settings ask for, slow listings (which are made less often) or messages, the listing
+            that finds a lost one, and where replies are lost or watchers killed the 120 after which
+            a claim is taken over, or for which a process stands still.
     """
 
     settings: WatchSettings
@@ -71,6 +76,7 @@ class Happened:
     watchers: int = 0
     deaths: int = 0
     skew: float = 0.0
+    patience: float = 0.0
 
 
 def simulate(chance: random.Random) -> Happened:
@@ -92,10 +98,11 @@ class _Sequence:
         self.settings, schedules = self._settings()
         self.by_queue = chance.random() < 0.5 and "data" in self.settings.when
         self.lost = chance.choice([0.0, 0.0, 0.02, 0.1])
-        self.deadly = chance.choice([0, 30, 100, 400])
+        self.stalls = chance.choice([0.0, 0.0, 0.003, 0.02])
+        self.deadly = chance.choice([0, 30, 300, 1500])
         self.kubeflow.failing = chance.choice([0.0, 0.2])
         self.kubeflow.longest = chance.choice([5, 60, 300])
-        self.queue.lost = chance.choice([0.0, 0.2])
+        self.queue.lost = chance.choice([0.0, 0.2, 0.7])
         self.queue.twice = chance.choice([0.0, 0.3])
         self.queue.slowest = chance.choice([0.2, 2.0])
         self.found = Happened(self.settings, schedules, self.kubeflow, by_queue=self.by_queue)
@@ -104,6 +111,18 @@ class _Sequence:
         self.found.states.append((0.0, {}))
         for shelf in (self.control, self.data, self.queue, self.kubeflow):
             self.found.away += shelf.outages.spans
+
+    def _patience(self) -> float:
+        settings, found = self.settings, 2 * self.settings.quiet + 45.0
+        listing = 0.6 * (1 + len(self.data.kept) / PAGE)
+        found += 3 * listing
+        if self.by_queue:
+            found += 60 * self.queue.slowest
+            found += settings.look_every if self.queue.lost else 0.0
+        else:
+            found += max(settings.poll, listing / SHARE)
+        found += 300.0 if self.stalls else 0.0
+        return found + (170.0 if self.deadly or self.lost or self.stalls else 0.0)
 
     def happen(self) -> None:
         """Run the world: a storm, then a calm."""
@@ -117,6 +136,7 @@ class _Sequence:
                 after=self.chance.uniform(0, 60),
             )  # fmt: skip
         world.run(until=STORM + CALM)
+        self.found.patience = self._patience()
         self.found.control = {key: kept.data for key, kept in self.control.kept.items()}
         if world.failed:
             raise world.failed[0]
@@ -168,7 +188,7 @@ class _Sequence:
                 number += 1
                 self._note()
                 world.sleep(chance.choice([0.01, 0.5, 3.0]))
-            world.sleep(chance.expovariate(1 / chance.choice([5.0, 60.0, 400.0])))
+            world.sleep(chance.expovariate(1 / chance.choice([5.0, 60.0, 800.0])))
 
     def _put(self, key: str) -> None:
         self.data.put(key, self.chance.randbytes(8))
@@ -201,8 +221,9 @@ class _Sequence:
             if self.deadly and world.now < STORM:
                 die_at = 1 + int(chance.expovariate(1 / self.deadly))
             fate = Fate(
-                world, die_at=die_at, after=chance.random() < 0.5, lost=self.lost, until=STORM
-            )
+                world, die_at=die_at, after=chance.random() < 0.5, lost=self.lost,
+                stalls=self.stalls, until=STORM,
+            )  # fmt: skip
             life = [world.now, float("inf")]
             self.found.alive.append(life)
             try:
@@ -228,7 +249,7 @@ class _Sequence:
             return 1_700_000_000 + world.now + skew
 
         store = cast(ObjectStore, SimulatedStore(self.control, fate))
-        place = Place("", cast(ObjectStore, _bucket(SimulatedStore(self.data, fate))))
+        place = Place("", cast(ObjectStore, SimulatedStore(self.data, fate)))
         source = Source("s3://data", [place])
         said = _Lines(self.found.log, world, number)
         starting = Starting(
@@ -296,7 +317,3 @@ class _Lines(io.StringIO):
         if text.strip():
             self._log.append(f"{self._world.now:8.2f}  {self._number}  {text[25:].strip()}")
         return len(text)
-
-
-def _bucket(store: SimulatedStore) -> SimulatedStore:
-    return store

@@ -14,7 +14,8 @@ from infra.store import ObjectInfo, Versioned
 from pipelines.watch.starter import Ended
 from tests.proofs.simulation import World
 
-PAGE = 3  # objects of a listing that are seen at one time
+LATE = 80.0  # seconds until a start that was given up on has its effect, at most
+PAGE = 10  # objects of a listing that are seen at one time
 
 
 class Died(BaseException):
@@ -29,7 +30,8 @@ class Fate:
         die_at: Number of the call at which it is killed; 0: never.
         after: Killed after the call had its effect, else before.
         lost: Share of writes whose reply is lost after they had their effect; of reads a tenth.
-        until: When nothing is lost any more.
+        stalls: Share of calls after which the process stands still for minutes.
+        until: When nothing is lost any more, and nothing stands still.
         slow: The longest a call takes, seconds, each way.
     """
 
@@ -37,6 +39,7 @@ class Fate:
     die_at: int = 0
     after: bool = False
     lost: float = 0.0
+    stalls: float = 0.0
     until: float = float("inf")
     slow: float = 0.3
     calls: int = 0
@@ -61,6 +64,8 @@ class Fate:
         if mortal:
             raise Died
         world.sleep(chance.uniform(0, self.slow))
+        if chance.random() < self.stalls and world.now < self.until:
+            world.sleep(chance.uniform(10, 300))
         if chance.random() < self.loses * (1.0 if writes else 0.1):
             raise OutsideError("the reply was lost")
         return result
@@ -246,7 +251,7 @@ class _QueueClient:
         queue, world = self._queue, self._queue.world
         until = world.now + WaitTimeSeconds
         while world.now < until and not queue.has_some():
-            world.sleep(min(0.5, until - world.now))
+            world.sleep(min(2.0, until - world.now))
         found = self._call(lambda: queue.take(MaxNumberOfMessages), writes=True)
         return {"Messages": found}
 
@@ -310,7 +315,7 @@ class SimulatedKubeflow:
 class SimulatedStarter:
     """Kubeflow as one process reaches it; a `RunStarter`."""
 
-    about, late = "a simulation", 80.0
+    about, late = "a simulation", LATE
 
     def __init__(self, kubeflow: SimulatedKubeflow, fate: Fate) -> None:
         self._kubeflow, self._fate = kubeflow, fate
@@ -322,13 +327,16 @@ class SimulatedStarter:
     def find(self, name: str) -> str | None:
         runs = self._kubeflow.runs
         found: str | None = self._call(lambda: next((r.id for r in runs if r.name == name), None))
+        world, fate = self._kubeflow.world, self._fate
+        if fate.stalls and world.now < fate.until and world.chance.random() < 0.1:
+            world.sleep(world.chance.uniform(100, 200))  # the worst moment to stand still
         return found
 
     def start(self, name: str, *, overrides: tuple[str, ...], force: bool) -> str:
         world = self._kubeflow.world
         if world.chance.random() < self._fate.loses and not self._kubeflow.outages.at(world.now):
             # the request is on its way for long; who sent it gives up before
-            wait = world.chance.uniform(1, self.late)
+            wait = world.chance.uniform(1, LATE)
             world.add("late", lambda: self._begin(name), after=wait)
             world.sleep(min(wait, 30.0))
             raise OutsideError("no answer in time")
@@ -344,6 +352,9 @@ class SimulatedStarter:
 
         found: Ended | None = self._call(effect)
         return found
+
+    def close(self) -> None:
+        """Nothing is kept."""
 
     def _begin(self, name: str) -> None:
         self._kubeflow.begin(name)
