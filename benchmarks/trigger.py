@@ -64,14 +64,15 @@ def _by_queue(
 
     words = ["--data", f"s3://{bucket}/data", "--set", f"watch.queue={queue}"]
     if not kubeflow:
-        with _watching(project, home, *words, more=server.environment):
-            return _rounds(rounds, land, lambda: _first_records(home))
+        with _watching(project, home, *words, more=server.environment) as watcher:
+            return _rounds(rounds, watcher, land, starts=lambda: _first_records(home))
     with KfpServer() as double:
         home.mkdir()
         upload_pipeline(double, home)
         words += ["--host", double.url, "--set", "watch.poll=1"]  # how often a run is looked at
-        with _watching(project, home, *words, more=server.environment | {"HOME": str(home)}):
-            return _rounds(rounds, land, lambda: len(double.runs))
+        more = server.environment | {"HOME": str(home)}
+        with _watching(project, home, *words, more=more) as watcher:
+            return _rounds(rounds, watcher, land, starts=lambda: len(double.runs))
 
 
 def _by_listing(rounds: int, project: Path, home: Path) -> list[float]:
@@ -84,11 +85,17 @@ def _by_listing(rounds: int, project: Path, home: Path) -> list[float]:
         (data / f".{name}").rename(data / name)
 
     words = ["--data", str(data), "--set", f"watch.poll={POLL}"]
-    with _watching(project, home, *words, more={}):
-        return _rounds(rounds, land, lambda: _first_records(home))
+    with _watching(project, home, *words, more={}) as watcher:
+        return _rounds(rounds, watcher, land, starts=lambda: _first_records(home))
 
 
-def _rounds(count: int, land: Callable[[str], None], starts: Callable[[], int]) -> list[float]:
+def _rounds(
+    count: int,
+    watcher: subprocess.Popen[str],
+    land: Callable[[str], None],
+    *,
+    starts: Callable[[], int],
+) -> list[float]:
     """Land an object, wait for the start of its run, and for its end."""
     found = []
     for number in range(count + 1):  # the first two objects are a warm-up
@@ -101,8 +108,8 @@ def _rounds(count: int, land: Callable[[str], None], starts: Callable[[], int]) 
                 raise SystemExit("no run was started; the watcher's log is above")
             time.sleep(0.01)
         found.append(time.perf_counter() - began)
-        # the run has to end, and its end to be seen; then at any moment of the watcher's rhythm
-        time.sleep(POLL + 8 + random.uniform(0, POLL))
+        _wait_for(watcher, "ended")
+        time.sleep(2 + random.uniform(0, POLL))  # at any moment of the watcher's rhythm
     return found[1:]
 
 
@@ -111,7 +118,9 @@ def _first_records(home: Path) -> int:
 
 
 @contextmanager
-def _watching(project: Path, home: Path, *words: str, more: dict[str, str]) -> Iterator[None]:
+def _watching(
+    project: Path, home: Path, *words: str, more: dict[str, str]
+) -> Iterator[subprocess.Popen[str]]:
     """Run a watcher until the block ends."""
     home.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pipelines.cli", "watch", str(project), "--json"]
@@ -124,8 +133,8 @@ def _watching(project: Path, home: Path, *words: str, more: dict[str, str]) -> I
             assert process.stdout is not None
             os.set_blocking(process.stdout.fileno(), False)
             _wait_for(process, "watching")
-            time.sleep(1)  # its first look
-            yield
+            time.sleep(2)  # its first look, and the process that stands by
+            yield process
         finally:
             process.terminate()
 
@@ -139,7 +148,7 @@ def _wait_for(process: subprocess.Popen[str], event: str) -> None:
             if said["event"] == event:
                 return
         time.sleep(0.05)
-    raise SystemExit("the watcher did not come up")
+    raise SystemExit(f"the watcher never said {event!r}")
 
 
 def main() -> None:

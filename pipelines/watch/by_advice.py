@@ -1,4 +1,4 @@
-"""Drift or decay make a run due, on data that has had none: on other data it would bring nothing."""
+"""Drift or decay make a run due, on data that has had none: on other data nothing is new."""
 
 from __future__ import annotations
 
