@@ -130,5 +130,5 @@ def _starting(project: Project, store: ObjectStore, starter: RunStarter) -> Star
     return Starting(
         store, starter, outcome=partial(outcome_of, store), busy=partial(who_is_busy, store),
         by=f"{socket.gethostname()}:{os.getpid()}", retries=watch.retries, clock=boot_seconds,
-        pause=watch.retry_after, under_way=min(15.0, watch.poll),
+        pause=watch.retry_after, under_way=min(starter.glance, watch.poll),
     )  # fmt: skip

@@ -22,7 +22,7 @@ class KubeflowStarter:
         data: Data URI; empty: as the pipeline has it.
     """
 
-    late = 80.0
+    glance, late = 15.0, 80.0
 
     def __init__(self, project: Project, *, host: str = "", data: str = "") -> None:
         settings = project.settings

@@ -35,7 +35,7 @@ class LocalStarter:
             second sooner, for some 150 MB.
     """
 
-    late = 60.0
+    glance, late = 2.0, 60.0
 
     def __init__(self, project: Project, *, data: str = "", stand_by: bool = False) -> None:
         self.about = "this machine"

@@ -29,10 +29,12 @@ class RunStarter(Protocol):
 
     Attributes:
         about: Where runs run, in words.
+        glance: Seconds between two looks at a run that is under way.
         late: Seconds after which a `start` that was called has had its effect, or never will.
     """
 
     about: str
+    glance: float
     late: float
 
     def find(self, name: str) -> str | None:

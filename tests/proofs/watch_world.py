@@ -315,7 +315,7 @@ class SimulatedKubeflow:
 class SimulatedStarter:
     """Kubeflow as one process reaches it; a `RunStarter`."""
 
-    about, late = "a simulation", LATE
+    about, glance, late = "a simulation", 15.0, LATE
 
     def __init__(self, kubeflow: SimulatedKubeflow, fate: Fate) -> None:
         self._kubeflow, self._fate = kubeflow, fate
