@@ -29,7 +29,7 @@ from typing import Any
 from benchmarks.reporting import last_line, table, words_of
 from tests.cluster.kfp_server import KfpServer
 from tests.infra.ministack import Ministack, ministack_running
-from tests.proofs.trigger_processes import upload_pipeline
+from tests.proofs.trigger_processes import compiled, upload_pipeline
 from tests.small_project.command import environment, make_project
 
 POLL = 5.0  # seconds between listings
@@ -68,7 +68,7 @@ def _by_queue(
             return _rounds(rounds, watcher, land, starts=lambda: _first_records(home))
     with KfpServer() as double:
         home.mkdir()
-        upload_pipeline(double, home)
+        upload_pipeline(double, compiled(home))
         words += ["--host", double.url, "--set", "watch.poll=1"]  # how often a run is looked at
         more = server.environment | {"HOME": str(home)}
         with _watching(project, home, *words, more=more) as watcher:

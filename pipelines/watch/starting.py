@@ -8,10 +8,12 @@
 Whoever creates the object, or takes over a claim that is `STALE` seconds old by the store's clock,
 asks the starter for a run of that name, and starts one only if there is none. It does so within
 `FRESH` seconds of its claim by its own clock; a start that was asked for then has had its effect,
-or never will, long before anybody else may take the claim over. What is left is a process that
-stands still for more than a minute between its last look at the clock and the sending of its
-request. The run that it then starts beside another finds the lease held, or its run key finished,
-and ends, green, in its first step.
+or never will, long before anybody else may take the claim over. A claim of its own under which it
+has not asked for a start yet it takes up again at once, by a comparison as well.
+
+What is left is a process that stands still for more than a minute between its last look at the
+clock and the sending of its request. The run that it then starts beside another finds the lease
+held, or its run key finished, and ends, green, in its first step.
 """
 
 from __future__ import annotations
@@ -130,6 +132,7 @@ class Starting:
         self._busy = busy
         self._by, self._retries, self._pause = by, retries, pause
         self._clock, self._under_way = clock, under_way
+        self._untried: set[str] = set()  # tokens of own claims under which nothing was started
         assert FRESH + starter.late < STALE
 
     def is_known(self, key: str) -> bool:
@@ -153,12 +156,13 @@ class Starting:
             if others := self._busy(""):
                 return Progress("waiting", None, self._under_way, words=others)
             first = Start(key=order.key, name=order.name, reason=order.reason, **self._mine())
+            self._untried.add(first.token)
             self._store.create(_place(order.key), first.model_dump_json(indent=1).encode())
             start, version, age = self._read(order.key)
             if start.token == first.token:
                 return self._launch(order, start, version, began)
         if start.state == "claimed":
-            if age < STALE:
+            if age < STALE and start.token not in self._untried:
                 return Progress("taken", start, STALE - age)
             return self._take(order, start, version, began)
         if start.state == "started":
@@ -181,6 +185,7 @@ class Starting:
     def _take(self, order: Order, start: Start, version: str, began: float) -> Progress:
         """Claim what nobody is at any more."""
         mine = start.model_copy(update={"state": "claimed", **self._mine()})
+        self._untried.add(mine.token)
         written = self._write(mine, version)
         if written is None:
             return Progress("taken", start, 1.0)
@@ -192,6 +197,7 @@ class Starting:
         if run is None:
             if self._clock() - began > FRESH:
                 return Progress("taken", mine, STALE)  # by whoever comes first when it is stale
+            self._untried.discard(mine.token)  # from here on nobody knows
             run = self._starter.start(mine.name, overrides=order.overrides, force=order.force)
         started = mine.model_copy(update={"state": "started", "run": run, **self._mine()})
         if self._write(started, version) is None:

@@ -17,7 +17,7 @@ from tests.cluster.faults import answer, lost_reply
 from tests.cluster.kfp_server import Account, KfpServer
 from tests.infra.loopback import free_ports
 from tests.pipelines.watch_process import WatchProcess
-from tests.proofs.trigger_processes import upload_pipeline
+from tests.proofs.trigger_processes import compiled, upload_pipeline
 from tests.small_project.command import evertrain, make_project
 
 RUNS = "/apis/v2beta1/runs"
@@ -25,7 +25,7 @@ RUNS = "/apis/v2beta1/runs"
 
 @pytest.fixture
 def server(kfp_server: KfpServer, tmp_path: Path) -> KfpServer:  # noqa: F811
-    upload_pipeline(kfp_server, tmp_path)
+    upload_pipeline(kfp_server, compiled(tmp_path))
     return kfp_server
 
 
@@ -134,7 +134,7 @@ def test_a_host_that_is_not_there_yet_is_waited_for(project: Path, tmp_path: Pat
     with WatchProcess(project, *words, more=more) as watcher:
         assert f"http://127.0.0.1:{port}" in watcher.wait_for("trouble")["message"]
         with KfpServer(port=port) as server:
-            upload_pipeline(server, tmp_path)
+            upload_pipeline(server, compiled(tmp_path))
             watcher.wait_for("started")
             assert len(server.runs) == 1
             assert watcher.kinds().count("trouble") == 1

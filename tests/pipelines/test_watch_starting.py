@@ -132,6 +132,42 @@ def test_a_claim_is_left_alone_until_it_is_stale(bench: Bench) -> None:
     assert bench.start.by == "two"
 
 
+def test_an_own_claim_under_which_nothing_was_asked_for_is_taken_up_at_once(bench: Bench) -> None:
+    """Kubeflow cannot be reached, or the store's reply to the claim was lost."""
+
+    def away() -> None:
+        raise OutsideError("away")
+
+    one = bench.watcher("one")
+    bench.runs.before_find = away
+    for _ in range(3):
+        with pytest.raises(OutsideError, match="away"):
+            one.pursue(ORDER)
+    bench.runs.before_find = lambda: None
+    assert bench.watcher("two").pursue(ORDER).state == "taken"
+    bench.clock += FRESH + 1
+    assert state(one.pursue(ORDER)) == ("started", True)
+    assert bench.runs.names == ["flights-v1"]
+
+
+def test_an_own_claim_that_somebody_took_over_is_theirs(bench: Bench) -> None:
+    one, two = bench.watcher("one"), bench.watcher("two")
+
+    def away() -> None:
+        raise OutsideError("away")
+
+    bench.runs.before_find = away
+    with pytest.raises(OutsideError, match="away"):
+        one.pursue(ORDER)
+    bench.older(STALE)
+    with pytest.raises(OutsideError, match="away"):
+        two.pursue(ORDER)
+    bench.runs.before_find = lambda: None
+    assert one.pursue(ORDER).state == "taken"
+    assert state(two.pursue(ORDER)) == ("started", True)
+    assert bench.runs.names == ["flights-v1"]
+
+
 def test_a_run_whose_start_was_not_heard_of_is_found_by_its_name(bench: Bench) -> None:
     bench.runs.lose_reply = True
     with pytest.raises(OutsideError, match="reply"):

@@ -90,6 +90,7 @@ class Sequence:
 
     folder: Path
     place: Place
+    package: Path
     chance: random.Random
     states: list[State] = field(default_factory=lambda: [{}])
     kills: int = 0
@@ -100,7 +101,7 @@ class Sequence:
         """Let it happen, and judge it."""
         project = self._project()
         with KfpServer() as server:
-            upload_pipeline(server, self.folder)
+            upload_pipeline(server, self.package)
             server.faults.script = self._fault
             command, env = self._command(project, server), self._environment()
             count = self.chance.choice([2, 2, 3])
@@ -266,13 +267,19 @@ class _Process:
             )  # fmt: skip
 
 
-def upload_pipeline(server: KfpServer, folder: Path) -> None:
-    """Make the project's pipeline known to Kubeflow, as `evertrain deploy` does."""
-    from infra.kubeflow import Kubeflow
+def compiled(folder: Path) -> Path:
+    """Return the pipeline as a package."""
     from pipelines.compiling import compile_pipeline
 
     package = folder / "pipeline.yaml"
     compile_pipeline(package)
+    return package
+
+
+def upload_pipeline(server: KfpServer, package: Path) -> None:
+    """Make the project's pipeline known to Kubeflow, as `evertrain deploy` does."""
+    from infra.kubeflow import Kubeflow
+
     kubeflow = Kubeflow.connect(host=server.url)
     pipeline = kubeflow.pipelines.create("small", description="")
     kubeflow.pipelines.upload(package, pipeline=pipeline, name="one", description="")

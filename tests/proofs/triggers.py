@@ -31,47 +31,49 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.infra.loopback import S3Server
 from tests.infra.ministack import Ministack, ministack_running
 from tests.infra.seaweed import s3_running
 from tests.proofs.reporting import tell
-from tests.proofs.trigger_processes import Sequence, listed_place, notified_place
+from tests.proofs.trigger_processes import Sequence, compiled, listed_place, notified_place
 from tests.proofs.watch_oracle import Verdict, judge
 from tests.proofs.watch_sequences import simulate
 
 _REAL_EVERY = 50
 _AT_ONCE = 4  # real sequences: most of the time they wait
-_MOST_FIGHTS = 200
+_NAMES = ("sequences", "real", "versions", "due", "runs", "crashes", "torn", "missed", "doubled")
+
+
+class Servers(NamedTuple):
+    """What real sequences need."""
+
+    s3: S3Server
+    ministack: Ministack
 
 
 def prove(
-    count: int, folder: Path, *, s3: S3Server | None, ministack: Ministack | None, seed: int = 0
+    count: int, folder: Path, *, servers: Servers | None = None, seed: int = 0
 ) -> dict[str, int]:
     """Let `count` sequences happen; return the figures.
 
     Args:
         count: How many.
         folder: For what real ones leave.
-        s3, ministack: Servers for real ones; None: there are none.
+        servers: For real ones; None: all are simulated.
         seed: Of the first; they count up.
     """
-    figures = Counter(
-        dict.fromkeys(
-            (
-                "sequences", "real", "versions", "due", "runs", "crashes", "torn", "missed",
-                "doubled",
-            ),
-            0,
-        )
-    )  # fmt: skip
+    figures = Counter(dict.fromkeys(_NAMES, 0))
     numbers = range(seed, seed + count)
-    real = [n for n in numbers if n % _REAL_EVERY == _REAL_EVERY - 1 and s3 and ministack]
+    real = [n for n in numbers if servers is not None and n % _REAL_EVERY == _REAL_EVERY - 1]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        assert not real or (s3 and ministack)
-        under_way = [
-            (n, pool.submit(_really, n, folder / str(n), s3, ministack)) for n in real
-        ]  # fmt: skip
+        under_way = []
+        if servers is not None and real:
+            package = compiled(folder)  # once: kfp's compiler is not for threads
+            for number in real:
+                sequence = _real_one(number, folder / str(number), servers, package)
+                under_way.append((number, sequence, pool.submit(sequence.happen)))
         for number in numbers:
             if number not in real:
                 happened = simulate(random.Random(number))
@@ -79,24 +81,17 @@ def prove(
                 _add(figures, number, judge(happened), runs=len(own), crashes=happened.deaths)
             if (number + 1) % 50 == 0:
                 print(f"{number + 1}/{count}  {dict(figures)}", file=sys.stderr, flush=True)
-        for number, ending in under_way:
-            sequence, verdict = ending.result()
-            _add(figures, number, verdict, runs=sequence.runs, crashes=sequence.kills)
+        for number, sequence, ending in under_way:
+            _add(figures, number, ending.result(), runs=sequence.runs, crashes=sequence.kills)
             figures["real"] += 1
     return dict(figures)
 
 
-def _really(
-    number: int, folder: Path, s3: S3Server | None, ministack: Ministack | None
-) -> tuple[Sequence, Verdict]:
-    assert s3 is not None
-    assert ministack is not None
-    chance = random.Random(number)
-    place = (
-        notified_place(ministack) if number % (2 * _REAL_EVERY) > _REAL_EVERY else listed_place(s3)
-    )
-    sequence = Sequence(folder, place, chance)
-    return sequence, sequence.happen()
+def _real_one(number: int, folder: Path, servers: Servers, package: Path) -> Sequence:
+    """A sequence of real processes, by turns with a bucket that is listed and one that notifies."""
+    is_notified = number // _REAL_EVERY % 2 == 1
+    place = notified_place(servers.ministack) if is_notified else listed_place(servers.s3)
+    return Sequence(folder, place, package, random.Random(number))
 
 
 def _add(figures: Counter[str], number: int, verdict: Verdict, *, runs: int, crashes: int) -> None:
@@ -120,9 +115,11 @@ def main() -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="triggers-")))
         (folder / "weed").mkdir()
-        s3 = stack.enter_context(s3_running(folder / "weed"))
-        ministack = stack.enter_context(ministack_running(folder))
-        figures = prove(count, folder, s3=s3, ministack=ministack, seed=arguments.seed)
+        servers = Servers(
+            stack.enter_context(s3_running(folder / "weed")),
+            stack.enter_context(ministack_running(folder)),
+        )
+        figures = prove(count, folder, servers=servers, seed=arguments.seed)
     tell("triggers", figures)
     return 0 if not figures["missed"] and not figures["doubled"] else 1
 

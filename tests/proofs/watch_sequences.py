@@ -99,9 +99,10 @@ class _Sequence:
         self.kubeflow = SimulatedKubeflow(world, self._outages(), self.control)
         self.settings, schedules = self._settings()
         self.by_queue = chance.random() < 0.5 and "data" in self.settings.when
-        self.lost = chance.choice([0.0, 0.0, 0.02, 0.1])
-        self.stalls = chance.choice([0.0, 0.0, 0.003, 0.02])
-        self.deadly = chance.choice([0, 30, 300, 1500])
+        harsh = chance.random() < 0.6
+        self.lost = chance.choice([0.0, 0.02, 0.05]) if harsh else 0.0
+        self.stalls = chance.choice([0.0, 0.003, 0.02]) if harsh else 0.0
+        self.deadly = chance.choice([0, 30, 300, 1500]) if harsh else 0
         self.kubeflow.failing = chance.choice([0.0, 0.2])
         self.kubeflow.longest = chance.choice([5, 60, 300])
         self.queue.lost = chance.choice([0.0, 0.2, 0.7])
@@ -125,7 +126,8 @@ class _Sequence:
             found += max(settings.poll, listing / SHARE)
         found += 60.0 + 25.0 + 60.0 if "drift" in settings.when else 0.0
         found += 300.0 if self.stalls else 0.0
-        return found + (170.0 if self.deadly or self.lost or self.stalls else 0.0)
+        rounds = {0.0: 1, 0.02: 3, 0.05: 5}[self.lost]  # a start whose reply is lost, once more
+        return found + (170.0 * rounds if self.deadly or self.lost or self.stalls else 0.0)
 
     def happen(self) -> None:
         """Run the world: a storm, then a calm."""
