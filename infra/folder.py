@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import stat
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from infra.errors import ObjectChanged, ObjectMissing, OutsideError, StoreFull
 from infra.folder_listing import NOT_THERE, TEMPORARY, require_inside, version_of, walk
-from infra.store import ObjectInfo, check_key, check_prefix
+from infra.store import ObjectInfo, Versioned, check_key, check_prefix
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _PIECE_BYTES = 4 * 1024 * 1024
@@ -60,9 +62,30 @@ class FolderStore:
             _flush(target.parent)
             return True
 
+    def replace(self, key: str, data: bytes, *, version: str) -> str | None:
+        with self._writing(key) as (temporary, target), _locked(target):
+            try:
+                if version_of(target.stat()) != version:
+                    return None
+            except NOT_THERE:
+                return None
+            temporary.write_bytes(data)
+            _flush(temporary)
+            written = version_of(temporary.stat())  # a rename keeps it
+            os.replace(temporary, target)
+            _flush(target.parent)
+            return written
+
     def get(self, key: str) -> bytes:
         with self._reading(key) as path:
             return path.read_bytes()
+
+    def read(self, key: str) -> Versioned:
+        with self._reading(key) as path:
+            with path.open("rb") as file:
+                data, status = file.read(), os.fstat(file.fileno())
+            age = _now(path.parent) - status.st_mtime
+        return Versioned(data, version_of(status), max(age, 0.0))
 
     def pieces(self, key: str) -> Iterator[bytes]:
         with self._reading(key) as path, path.open("rb", buffering=0) as file:
@@ -182,6 +205,21 @@ def _placing_faults(path: Path) -> Iterator[None]:
         if error.errno in _FULL:
             raise
         raise OutsideError(f"cannot write {path}: {error}") from error
+
+
+@contextmanager
+def _locked(target: Path) -> Iterator[None]:
+    """Let one process at a time replace this file; the system lets go of the lock with it."""
+    with (target.parent / f"{TEMPORARY}lock-{target.name}").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _now(folder: Path) -> float:
+    """The file system's clock, which over a network is not this machine's."""
+    with tempfile.TemporaryFile(dir=folder, prefix=TEMPORARY) as file:
+        os.utime(file.fileno())
+        return os.fstat(file.fileno()).st_mtime
 
 
 def _discard(temporary: Path) -> None:

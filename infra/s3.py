@@ -13,13 +13,14 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
 from infra.errors import ObjectChanged, ObjectMissing, OutsideError, StoreFull
 from infra.folder import placing
 from infra.s3_reading import ATTEMPTS, download, etag, listed
-from infra.store import ObjectInfo, check_key, check_prefix
+from infra.store import ObjectInfo, Versioned, check_key, check_prefix
 
 _MISSING = {"404", "NoSuchKey", "NoSuchVersion", "NotFound"}
 _REFUSED = {"401", "403", "AccessDenied", "ExpiredToken", "Forbidden", "InvalidAccessKeyId"} | {
@@ -35,9 +36,10 @@ _MULTIPART_BYTES = 16 * 1024 * 1024
 class S3Store:
     """Objects below a prefix of a bucket.
 
-    `create` is a PUT with `If-None-Match: *`. Each call marks what it writes with a token of its
-    own in the object's metadata, so a call whose reply was lost, and whose repetition therefore
-    finds the key taken, still answers True, even if another writer sent the same bytes. The answer
+    `create` is a PUT with `If-None-Match: *`, `replace` one with `If-Match`. Each call marks what
+    it writes with a token of its own in the object's metadata, so a call whose reply was lost, and
+    whose repetition therefore finds the condition broken, still knows what it wrote, even if
+    another writer sent the same bytes. The answer
     is about this call only: a process that died before it heard it must find a token of its own
     inside the content.
 
@@ -70,30 +72,21 @@ class S3Store:
             self._upload(key, file)
 
     def create(self, key: str, data: bytes) -> bool:
-        from botocore.exceptions import ClientError
-
-        writer = uuid.uuid4().hex
         with self._faults("create", key):
-            for attempt in range(ATTEMPTS):
-                try:
-                    self._client.put_object(
-                        **self._at(key), Body=data, IfNoneMatch="*", Metadata={_WRITER: writer}
-                    )
-                    return True
-                except ClientError as error:
-                    status = _status(error)
-                    if status == 412:
-                        return self._writer(key) == writer
-                    if status != 409:  # ConditionalRequestConflict: another write is under way
-                        raise
-                    conflict = error
-                    time.sleep(random.uniform(0, 0.2 * 2**attempt))  # noqa: S311
-            if self.info(key) is None:
-                raise conflict
-            return self._writer(key) == writer
+            return self._put_if(key, data, IfNoneMatch="*") is not None
+
+    def replace(self, key: str, data: bytes, *, version: str) -> str | None:
+        with self._faults("replace", key):
+            return self._put_if(key, data, IfMatch=f'"{version}"')
 
     def get(self, key: str) -> bytes:
-        return self._read(key)
+        return self._reply(key)[1]
+
+    def read(self, key: str) -> Versioned:
+        reply, data = self._reply(key)
+        at = parsedate_to_datetime(reply["ResponseMetadata"]["HTTPHeaders"]["date"])
+        age = (at - reply["LastModified"]).total_seconds()
+        return Versioned(data, etag(reply), max(age, 0.0))
 
     def pieces(self, key: str) -> Iterator[bytes]:
         info = self.info(key)
@@ -101,7 +94,7 @@ class S3Store:
             raise ObjectMissing(f"there is no {key} in the object store {self.uri}")
         for start in range(0, info.size, _MULTIPART_BYTES):
             end = min(start + _MULTIPART_BYTES, info.size) - 1
-            yield self._read(key, Range=f"bytes={start}-{end}", IfMatch=f'"{info.version}"')
+            yield self._reply(key, Range=f"bytes={start}-{end}", IfMatch=f'"{info.version}"')[1]
 
     def get_file(self, key: str, path: Path) -> None:
         place = self._at(key)
@@ -129,14 +122,40 @@ class S3Store:
         with self._faults("delete", key):
             self._client.delete_object(**self._at(key))
 
-    def _read(self, key: str, **which: str) -> bytes:
+    def _put_if(self, key: str, data: bytes, **condition: str) -> str | None:
+        """Write on a condition; return the version, or None where the condition does not hold."""
+        from botocore.exceptions import ClientError
+
+        writer = uuid.uuid4().hex
+        for attempt in range(ATTEMPTS):
+            try:
+                reply = self._client.put_object(
+                    **self._at(key), Body=data, Metadata={_WRITER: writer}, **condition
+                )
+                return etag(reply)
+            except ClientError as error:
+                status = _status(error)
+                if status == 404 and "IfMatch" in condition:
+                    self._require_bucket()
+                    return None
+                if status == 412:
+                    return self._written_by(key, writer)
+                if status != 409:  # ConditionalRequestConflict: another write is under way
+                    raise
+                conflict = error
+                time.sleep(random.uniform(0, 0.2 * 2**attempt))  # noqa: S311
+        if self.info(key) is None:
+            raise conflict
+        return self._written_by(key, writer)
+
+    def _reply(self, key: str, **which: str) -> tuple[dict[str, Any], bytes]:
         from botocore.exceptions import BotoCoreError
 
         with self._faults("read", key):
             for attempt in range(ATTEMPTS):
-                body = self._client.get_object(**self._at(key), **which)["Body"]
+                reply = self._client.get_object(**self._at(key), **which)
                 try:
-                    return bytes(body.read())
+                    return reply, bytes(reply["Body"].read())
                 except BotoCoreError:  # the connection broke in the middle: botocore leaves it
                     if attempt == ATTEMPTS - 1:
                         raise
@@ -168,9 +187,10 @@ class S3Store:
             return None
         return head
 
-    def _writer(self, key: str) -> str | None:
+    def _written_by(self, key: str, writer: str) -> str | None:
+        """The version of what is there, if this writer wrote it."""
         head = self._head(key)
-        return head["Metadata"].get(_WRITER) if head else None
+        return etag(head) if head and head["Metadata"].get(_WRITER) == writer else None
 
     def _require_bucket(self) -> None:
         """Tell a missing object from a missing bucket, which a HEAD reply does not."""

@@ -34,6 +34,21 @@ class ObjectInfo(NamedTuple):  # a listing makes millions: four times as fast as
     version: str
 
 
+class Versioned(NamedTuple):
+    """A small object as it was read.
+
+    Attributes:
+        data: Its content.
+        version: What `replace` compares with; that of `info`.
+        age: Seconds since it was written, by the store's own clock, to within a second: no clock
+            of a reader takes part.
+    """
+
+    data: bytes
+    version: str
+    age: float
+
+
 class ObjectStore(Protocol):
     """Objects by key.
 
@@ -56,8 +71,23 @@ class ObjectStore(Protocol):
         whether an object is theirs, puts a token of their own into the content.
         """
 
+    def replace(self, key: str, data: bytes, *, version: str) -> str | None:
+        """Write an object only if it still has this version (compare and swap).
+
+        An object that is replaced so is never `put`. As with `create`, the answer is about this
+        call, and whoever may die before hearing it puts a token of their own into the content. That
+        also keeps two contents from being equal, which on S3 have one version.
+
+        Returns:
+            The new version; None if the object has another one, or is gone. A write whose reply was
+            lost, and which somebody replaced before it could be asked again, is None too.
+        """
+
     def get(self, key: str) -> bytes:
         """Return an object's content."""
+
+    def read(self, key: str) -> Versioned:
+        """Return an object's content with its version and age."""
 
     def pieces(self, key: str) -> Iterator[bytes]:
         """Yield an object's content piece by piece; memory stays bounded.

@@ -17,6 +17,7 @@ _PACKAGES = (
     "evertrain", "torch", "numpy", "pandas", "pyarrow", "scikit-learn", "mlflow", "kfp",
     "great-expectations", "boto3", "pydantic",
 )  # fmt: skip
+_NO_RESULT = {"store", "tracking", "alerts", "cluster", "schedules", "watch", "lease"}
 _INDIFFERENT = ("source", "cache", "memory")
 _OURS = ("components", "pipelines", "training_core", "infra")
 
@@ -24,8 +25,8 @@ _OURS = ("components", "pipelines", "training_core", "infra")
 def provenance(project: Project) -> Provenance:
     """Collect it for a project as it is now."""
     # Where data, store and tracking lie changes no result (the data has a digest of its own), nor
-    # do the limits of memory and cache, nor who is told of it.
-    config = project.settings.model_dump(mode="json", exclude={"store", "tracking", "alerts"})
+    # do the limits of memory and cache, nor who is told of it, where it runs and what starts it.
+    config = project.settings.model_dump(mode="json", exclude=_NO_RESULT)
     result = {**config, "data": {k: v for k, v in config["data"].items() if k not in _INDIFFERENT}}
     commit, dirty = _commit(project.folder)
     return Provenance(

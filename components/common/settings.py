@@ -8,8 +8,10 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from components.common.alert_settings import AlertSettings
+from components.common.cluster_settings import ClusterSettings, ScheduleSettings
 from components.common.data_settings import DataSettings, SplitSettings, ValidationSettings
 from components.common.decision_settings import BASELINES, DecisionSettings, SelectionSettings
+from components.common.trigger_settings import LeaseSettings, WatchSettings
 from training_core.settings import CheckSettings, Settings, TrainingSettings
 
 
@@ -94,6 +96,10 @@ class ProjectSettings(Settings):
     decision: DecisionSettings = DecisionSettings()
     tracking: TrackingSettings = TrackingSettings()
     alerts: AlertSettings = AlertSettings()
+    cluster: ClusterSettings = ClusterSettings()
+    schedules: tuple[ScheduleSettings, ...] = Field((), description="Kubeflow recurring runs.")
+    watch: WatchSettings = WatchSettings()
+    lease: LeaseSettings = LeaseSettings()
     store: str = Field(
         "", description="Object store; empty: EVERTRAIN_STORE, else the home folder."
     )
@@ -110,6 +116,9 @@ class ProjectSettings(Settings):
         ]
         if needs_time and self.data.time_column is None:
             raise ValueError(f"{' and '.join(needs_time)} need data.time_column")
+        names = [schedule.name for schedule in self.schedules]
+        if len(set(names)) < len(names):
+            raise ValueError("schedules: two have the same name")
         if self.split.by != "time" and self.split.holdout + self.split.validation >= 1:
             raise ValueError(
                 f"split.by: {self.split.by} needs split.holdout + split.validation below 1"

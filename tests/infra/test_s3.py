@@ -86,3 +86,26 @@ def test_a_create_whose_reply_was_lost_still_knows_whose_the_object_is(
     store._client._endpoint.http_session.send = lossy
     assert store.create("a", b"same") is not rival
     assert replies[:2] == ([412, 412] if rival else [200, 412])
+
+
+def test_a_replace_whose_reply_was_lost_still_knows_that_it_wrote(
+    s3_environment: S3Server,
+) -> None:
+    from botocore.exceptions import ConnectionClosedError
+
+    store = S3Store(bucket=BUCKET, prefix=uuid.uuid4().hex)
+    store.put("a", b"first")
+    seen, replies = store.read("a").version, []
+    send = store._client._endpoint.http_session.send
+
+    def lossy(request: Any) -> Any:
+        response = send(request)
+        replies.append(response.status_code)
+        if len(replies) == 1:
+            raise ConnectionClosedError(endpoint_url="lost")
+        return response
+
+    store._client._endpoint.http_session.send = lossy
+    assert store.replace("a", b"second", version=seen) == store.read("a").version
+    assert replies[:2] == [200, 412]
+    assert store.get("a") == b"second"

@@ -1,0 +1,81 @@
+"""`cluster`, `schedules`, `watch` and `lease` of evertrain.yaml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from components.common.cluster_settings import ClusterSettings
+from components.common.project import open_project
+from components.common.provenance import provenance
+from components.common.trigger_settings import WatchSettings
+from training_core.errors import ConfigurationError
+
+ROOT = Path(__file__).parents[2]
+SMALL = ROOT / "tests" / "small_project"
+
+
+def test_a_step_gets_what_all_get_but_for_what_it_is_given_itself() -> None:
+    cluster = ClusterSettings.model_validate(
+        {
+            "pods": {
+                "default": {"cpu": "1", "memory": "4Gi", "node_selector": {"pool": "cheap"}},
+                "train_distributed": {"memory": "64Gi", "gpus": 8},
+            }
+        }
+    )
+    trained, split = cluster.pod("train_distributed"), cluster.pod("split_data")
+    assert (trained.cpu, trained.memory, trained.gpus) == ("1", "64Gi", 8)
+    assert trained.node_selector == {"pool": "cheap"}
+    assert (split.memory, split.gpus) == ("4Gi", 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"pods": {"train": {"cpu": "1"}}}, "train_distributed"),
+        ({"pods": {"default": {"memory": "4 GB"}}}, "memory"),
+        ({"secrets": {"aws-key": {"secret": "s3"}}}, "is no name of a variable"),
+        ({"secrets": {"KEY": {"secret": "s3"}}, "environment": {"KEY": "x"}}, "give it once"),
+        ({"pods": {"default": {"tolerations": [{"operator": "In"}]}}}, "Exists"),
+    ],
+)
+def test_what_no_cluster_would_take_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        ClusterSettings.model_validate(given)
+
+
+def test_an_image_is_named_by_its_digest_or_it_is_not() -> None:
+    digest = "sha256:" + "a" * 64
+    assert ClusterSettings(image=f"registry:5000/evertrain@{digest}").by_digest
+    assert ClusterSettings(image=f"registry/evertrain:1@{digest}").by_digest
+    for image in ("", "evertrain:0.1.0", "evertrain@sha256:abc", f"evertrain@{digest} "):
+        assert not ClusterSettings(image=image).by_digest
+
+
+def test_a_batch_that_is_forced_before_it_is_quiet_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"longest \(5\) is shorter than quiet \(30\)"):
+        WatchSettings(longest=5)
+    assert WatchSettings(longest=0).longest == 0
+
+
+def test_two_schedules_have_two_names() -> None:
+    one = "schedules=[{name: nightly, cron: '0 0 2 * * *'}, {name: nightly, cron: '0 0 3 * * *'}]"
+    with pytest.raises(ConfigurationError, match="two have the same name"):
+        open_project(SMALL, overrides=[one])
+
+
+def test_where_a_run_takes_place_and_what_starts_it_is_no_part_of_its_key() -> None:
+    elsewhere = [
+        "cluster.namespace=team",
+        "cluster.pods.default.memory=8Gi",
+        "schedules=[{name: nightly, cron: '0 0 2 * * *'}]",
+        "watch.poll=5",
+        "lease.seconds=30",
+    ]
+    here = provenance(open_project(SMALL)).config_digest
+    assert provenance(open_project(SMALL, overrides=elsewhere)).config_digest == here
+    assert provenance(open_project(SMALL, overrides=["training.epochs=9"])).config_digest != here
