@@ -110,7 +110,7 @@ def _wrong_types(error: ValidationError) -> list[Wrong]:
     found = []
     for each in error.errors():
         path = ".".join(filter(None, (_PLACES.get(error.title, "spec"), *map(str, each["loc"]))))
-        if each["type"] == "missing":
+        if each["type"] == "missing" or each["input"] is None:
             found.append(Wrong(path, "FieldValueRequired", ""))
             continue
         want, have = _TYPES.get(each["type"], each["type"]), _type_name(each["input"])

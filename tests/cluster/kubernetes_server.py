@@ -140,10 +140,10 @@ class KubernetesServer(HttpDouble):
     def until(self, met: Callable[[], bool], *, seconds: float = 60) -> None:
         """Wait for something to be so; asked again after every write of an object."""
         end = time.monotonic() + seconds
-        with self.store.changed:
-            while not met():
-                assert time.monotonic() < end, "it did not come to that"
-                self.store.changed.wait(0.1)
+        while not met():  # without the lock: it may ask the server
+            assert time.monotonic() < end, "it did not come to that"
+            with self.store.changed:
+                self.store.changed.wait(0.02)
 
     def apply(self, kind: Kind, content: Content) -> Content:
         """Put an object there as an administrator would: a runtime, a secret, a quota."""
