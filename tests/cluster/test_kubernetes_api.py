@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 from kubernetes import client, watch
 
@@ -280,6 +281,22 @@ def test_faults_meet_these_clients_too(
     assert refused(lambda: trainjobs.create(manifest()))[1] == "AlreadyExists"
     assert refused(trainjobs.get)[1] == "InternalError"  # urllib3 came again after the 429
     assert trainjobs.get()["metadata"]["name"] == "job-a"
+
+
+def test_every_object_is_as_kubernetes_schemas_have_it(
+    kubernetes_server: KubernetesServer, trainjobs: TrainJobs
+) -> None:
+    kubernetes_server.executor = exits_with(1)
+    trainjobs.create(manifest(trainer={"numNodes": 2, "command": ["false"]}))
+    kubernetes_server.until(
+        lambda: condition(kubernetes_server)[0] == "Failed" and not kubernetes_server.pods("job-a")
+    )
+    seen = set()
+    for change in list(kubernetes_server.store.log):
+        if change.kind.group in ("", "batch"):
+            kubernetes_validate.validate(change.content, "1.33", strict=True)
+            seen.add(change.kind.kind)
+    assert seen >= {"Pod", "Job", "Event", "Node", "Namespace", "ConfigMap"}
 
 
 def test_kubectl_reads_it(kubernetes_server: KubernetesServer, tmp_path: Path) -> None:
