@@ -223,11 +223,8 @@ class State:
             root=config.get("pipeline_root", ""),
         )
         if source.version:
-            version = self.version(source.version)
+            version = self.version(source.version)  # it counts, whatever pipeline is named beside
             source.pipeline = source.pipeline or version.pipeline
-            if version.pipeline != source.pipeline:
-                said = f"PipelineVersion {source.version} does not belong to {source.pipeline}"
-                raise KfpError(INVALID, said)
         elif source.pipeline:
             self.spec(source)
         elif source.spec:

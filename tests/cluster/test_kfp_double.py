@@ -21,7 +21,7 @@ from tests.cluster.kfp_samples import (
     with_platform,
     zipped,
 )
-from tests.cluster.kfp_server import Account, KfpServer
+from tests.cluster.kfp_server import KfpServer
 
 
 @pytest.fixture
@@ -281,31 +281,3 @@ def test_a_failed_run_is_retried_and_a_good_one_is_not(kfp_server: KfpServer, cl
     with pytest.raises(ApiException) as error:
         client.runs.run_service_retry_run(started.run_id)
     assert error.value.status == 409
-
-
-def test_with_users_each_has_namespaces_and_strangers_have_none(
-    kfp_home: Path, kfp_client: Any, package: Path
-) -> None:
-    accounts = {"token-a": Account("a@example.com", ("team-a",))}
-    with KfpServer(
-        multi_user=True, accounts=accounts, cookies={"session-b": Account("b", ("team-b",))}
-    ) as server:
-        stranger = kfp_client(server, namespace="team-a")
-        with pytest.raises(ApiException) as error:
-            stranger.list_experiments()
-        assert (error.value.status, said(error)["code"]) == (401, 16)
-        ours = kfp_client(server, existing_token="token-a", namespace="team-a")
-        made = ours.create_experiment("e")
-        assert made.namespace == "team-a"
-        ours.run_pipeline(made.experiment_id, "r", str(package), {"a": 1})
-        ours.upload_pipeline(str(package), "p", namespace="team-a")
-        assert ours.list_pipelines(namespace="team-a").total_size == 1
-        assert ours.list_pipelines().pipelines is None
-        theirs = kfp_client(server, cookies="authservice_session=session-b", namespace="team-b")
-        assert theirs.list_runs().runs is None
-        with pytest.raises(ApiException) as error:
-            theirs.list_runs(namespace="team-a")
-        assert (error.value.status, said(error)["code"]) == (403, 7)
-        with pytest.raises(ApiException) as error:
-            theirs._run_api.run_service_list_runs()
-        assert error.value.status == 400

@@ -17,35 +17,15 @@ from kubernetes import client, watch
 from tests.cluster.faults import answer, lost_reply
 from tests.cluster.kube_store import PODS
 from tests.cluster.kubernetes_server import KubernetesServer, Subject, exits_with
-from tests.cluster.trainjob_samples import condition, manifest, phases
-
-GROUP, VERSION, PLURAL = "trainer.kubeflow.org", "v1alpha1", "trainjobs"
-
-
-class TrainJobs:
-    """The calls of `CustomObjectsApi` for TrainJobs of one namespace."""
-
-    def __init__(self, connection: Any) -> None:
-        self.api = client.CustomObjectsApi(connection)
-        self.where = (GROUP, VERSION, "default", PLURAL)
-
-    def create(self, content: Any) -> Any:
-        return self.api.create_namespaced_custom_object(*self.where, content)
-
-    def get(self, name: str = "job-a") -> Any:
-        return self.api.get_namespaced_custom_object(*self.where, name)
-
-    def list(self, **more: Any) -> Any:
-        return self.api.list_namespaced_custom_object(*self.where, **more)
-
-    def patch(self, content: Any, name: str = "job-a") -> Any:
-        return self.api.patch_namespaced_custom_object(*self.where, name, content)
-
-    def replace(self, content: Any, name: str = "job-a") -> Any:
-        return self.api.replace_namespaced_custom_object(*self.where, name, content)
-
-    def delete(self, name: str = "job-a", **more: Any) -> Any:
-        return self.api.delete_namespaced_custom_object(*self.where, name, **more)
+from tests.cluster.trainjob_samples import (
+    GROUP,
+    PLURAL,
+    TrainJobs,
+    condition,
+    manifest,
+    phases,
+    refused,
+)
 
 
 @pytest.fixture
@@ -58,15 +38,6 @@ def trainjobs(
 @pytest.fixture
 def core(kubernetes_server: KubernetesServer, kubernetes_client: Callable[..., Any]) -> Any:
     return client.CoreV1Api(kubernetes_client(kubernetes_server))
-
-
-def refused(call: Callable[[], Any]) -> tuple[int, str, str]:
-    """Status, reason and message of the refusal."""
-    with pytest.raises(client.ApiException) as error:
-        call()
-    told = json.loads(error.value.body)
-    assert (told["kind"], told["status"], told["code"]) == ("Status", "Failure", error.value.status)
-    return error.value.status, told["reason"], told["message"]
 
 
 def test_versions_are_checked_before_a_write(trainjobs: TrainJobs) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,13 @@ import pytest
 from kubernetes import client
 
 from tests.cluster.kube_store import CLUSTER_RUNTIMES, EVENTS, PODS, QUOTAS, SECRETS
-from tests.cluster.kubernetes_server import KubernetesServer, Trouble, exits_with, torch_runtime
+from tests.cluster.kubernetes_server import (
+    KubernetesServer,
+    PodHandle,
+    Trouble,
+    exits_with,
+    torch_runtime,
+)
 from tests.cluster.trainjob_samples import condition, phases, strict_runtime, train
 
 
@@ -224,6 +231,32 @@ def test_a_job_past_its_deadline_fails_and_its_pods_go(
         "TrainJob exceeded its active deadline",
     )
     kubernetes_server.until(lambda: not kubernetes_server.pods("job-a"))
+
+
+def test_a_job_may_be_made_again_while_the_pods_of_the_old_one_end(
+    kubernetes_server: KubernetesServer, trainer: Any
+) -> None:
+    let_go = threading.Event()
+
+    def slowly(handle: PodHandle) -> int:
+        handle.stop.wait(30)
+        let_go.wait(30)
+        return 0
+
+    kubernetes_server.executor = slowly
+    train(trainer, "torchrun")
+    running(kubernetes_server)
+    (old,) = kubernetes_server.pods("job-a")
+    trainer.delete_job("job-a")
+    kubernetes_server.executor = exits_with(0)
+    train(trainer, "torchrun")
+    kubernetes_server.until(lambda: condition(kubernetes_server)[0] == "Complete")
+    assert old["metadata"]["name"] in {
+        pod["metadata"]["name"] for pod in kubernetes_server.pods("job-a")
+    }
+    let_go.set()
+    kubernetes_server.until(lambda: phases(kubernetes_server) == ["Succeeded"])
+    assert condition(kubernetes_server)[0] == "Complete"
 
 
 def test_a_pod_deleted_by_hand_is_made_anew(

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import kubeflow.trainer.options as options
+import pytest
 from kubeflow.trainer import CustomTrainerContainer
+from kubernetes import client as kubernetes
 
 from tests.cluster.kube_runtimes import torch_runtime
 from tests.cluster.kube_store import CLUSTER_RUNTIMES, Content
 from tests.cluster.kubernetes_server import KubernetesServer
+
+GROUP, VERSION, PLURAL = "trainer.kubeflow.org", "v1alpha1", "trainjobs"
 
 # All ranks of all nodes add up their numbers.
 SUM = """
@@ -83,3 +89,38 @@ def condition(server: KubernetesServer, name: str = "job-a") -> tuple[str, str, 
 
 def phases(server: KubernetesServer, name: str = "job-a") -> list[str]:
     return [pod["status"]["phase"] for pod in server.pods(name)]
+
+
+class TrainJobs:
+    """The calls of `CustomObjectsApi` for TrainJobs of one namespace."""
+
+    def __init__(self, connection: Any) -> None:
+        self.api = kubernetes.CustomObjectsApi(connection)
+        self.where = (GROUP, VERSION, "default", PLURAL)
+
+    def create(self, content: Any) -> Any:
+        return self.api.create_namespaced_custom_object(*self.where, content)
+
+    def get(self, name: str = "job-a") -> Any:
+        return self.api.get_namespaced_custom_object(*self.where, name)
+
+    def list(self, **more: Any) -> Any:
+        return self.api.list_namespaced_custom_object(*self.where, **more)
+
+    def patch(self, content: Any, name: str = "job-a") -> Any:
+        return self.api.patch_namespaced_custom_object(*self.where, name, content)
+
+    def replace(self, content: Any, name: str = "job-a") -> Any:
+        return self.api.replace_namespaced_custom_object(*self.where, name, content)
+
+    def delete(self, name: str = "job-a", **more: Any) -> Any:
+        return self.api.delete_namespaced_custom_object(*self.where, name, **more)
+
+
+def refused(call: Callable[[], Any]) -> tuple[int, str, str]:
+    """Status, reason and message of the refusal."""
+    with pytest.raises(kubernetes.ApiException) as error:
+        call()
+    told = json.loads(error.value.body)
+    assert (told["kind"], told["status"], told["code"]) == ("Status", "Failure", error.value.status)
+    return error.value.status, told["reason"], told["message"]
