@@ -4,9 +4,9 @@
     check_pod_spec(spec)                -> problems of a pod's spec, wherever it comes from
 
 Both give sentences; an empty list is a pass. What they hold a pod against: the schema of the newest
-Kubernetes that `kubernetes-validate` has, with unknown keys refused; names that refer to something
-in the same pod; the Pod Security Standard `restricted`; requests and a memory limit on every
-container (a CPU limit only throttles, so none is asked for); an image by tag or digest, never latest.
+Kubernetes that `kubernetes-validate` has, with unknown keys refused; names that refer to something in
+the same pod; the Pod Security Standard `restricted`; requests of CPU and memory and a limit of memory
+on every container (one of CPU only throttles); an image by tag or digest, never latest.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _of_the_schema(document: Document, api_version: str, kind: str) -> Iterator[
         yield from (_sentence(error) for error in validator.iter_errors(document))
         return
     group = api_version.rpartition("/")[0]
-    # kubernetes-validate looks at the first word of a group only: apps.example.com would pass as apps
+    # kubernetes-validate reads a group's first word only: apps.example.com would pass as apps
     if "." in group and not group.endswith(".k8s.io"):
         yield f"{api_version} {kind}: no schema is known"
         return
