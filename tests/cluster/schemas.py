@@ -3,10 +3,11 @@
     check_manifest(document)            -> problems of any document that is applied
     check_pod_spec(spec)                -> problems of a pod's spec, wherever it comes from
 
-Both give sentences; an empty list is a pass. What they hold a pod against: the schema of the newest
-Kubernetes that `kubernetes-validate` has, with unknown keys refused; names that refer to something in
-the same pod; the Pod Security Standard `restricted`; requests of CPU and memory and a limit of memory
-on every container (one of CPU only throttles); an image by tag or digest, never latest.
+Both give sentences; an empty list is a pass. A pod is held against the schema of the newest
+Kubernetes that `kubernetes-validate` has, with unknown keys refused; against itself, where a name
+refers to something in it; against the Pod Security Standard `restricted`. Every container asks for
+CPU and memory and has a limit of memory (one of CPU only throttles); its image has a digest, or a
+tag that is not latest.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ HOUR, DAY = 60, 24 * 60
 class Case(NamedTuple):
     """Series by the minute in promtool's notation, and whether the alert fires at a minute.
 
-    promtool's clock begins at 0, so a moment is a number of seconds: `0+60x60` is each minute's now.
+    promtool's clock begins at 0, so a moment is a number of seconds: `0+60x60` is now, each minute.
     `hourly`: a sample each five minutes, and rules each hour, for what takes weeks.
     """
 
