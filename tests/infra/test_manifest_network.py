@@ -14,6 +14,7 @@ from tests.cluster.network import (
     reaches,
     reaches_namespace,
 )
+from tests.cluster.pod_security import containers
 from tests.cluster.references import STEP_LABELS, Cluster, matches
 
 STRANGER = {"app": "something-else"}
@@ -51,6 +52,38 @@ def test_everything_included_opens_what_is_needed_and_nothing_else(source: str) 
         if connects(cluster.documents, labels(cluster, source), labels(cluster, target), port)
     }
     assert found == {pair for pair in OPEN if pair[0] == source}
+
+
+@pytest.mark.parametrize("installation", INSTALLATIONS)
+def test_a_policy_that_no_other_rests_on_shuts_both_directions(installation: str) -> None:
+    spec = cluster_of(installation).of("NetworkPolicy")["default-deny"]["spec"]
+    assert spec == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+@pytest.mark.parametrize("installation", INSTALLATIONS)
+def test_what_a_policy_lets_in_is_a_port_on_which_the_pod_listens(installation: str) -> None:
+    cluster = cluster_of(installation)
+    for policy in policies(cluster.documents):
+        for rule in policy["spec"].get("ingress", []):
+            for pod in cluster.selected(policy["spec"]["podSelector"]):
+                listens = {
+                    p["containerPort"] for _, c in containers(pod.spec) for p in c.get("ports", [])
+                }
+                let_in = {each["port"] for each in rule["ports"]}
+                assert not listens or let_in <= listens, policy["metadata"]["name"]
+
+
+def test_a_server_is_told_the_port_that_its_container_names() -> None:
+    for installation in ("local", "production"):
+        for owner, pod in cluster_of(installation).pods():
+            for _, container in containers(pod.spec):
+                for port in container.get("ports", []):
+                    number = str(port["containerPort"])
+                    said = any(
+                        word.endswith((f":{number}", f"={number}"))
+                        for word in container.get("args", [])
+                    )
+                    assert said or number == "5432", f"{owner}: PostgreSQL alone has it by itself"
 
 
 def test_a_stranger_in_the_namespace_reaches_nothing() -> None:
