@@ -131,12 +131,18 @@ def compile_(
     """Compile the pipeline to IR YAML for Kubeflow."""
     from components.common.image import IMAGE
     from pipelines.compiling import compile_pipeline
+    from pipelines.placing import placing
 
     opened = open_project(project)
     folder = project_in_image or project.as_posix()
-    compile_pipeline(output, parameters={"project": folder, "store": opened.settings.store})
-    said = {"file": str(output), "image": IMAGE, "project": folder}
-    show.lines(said, [f"compiled {output} (image {IMAGE})"], as_json=as_json)
+    compile_pipeline(
+        output,
+        parameters={"project": folder, "store": opened.settings.store},
+        place=placing(opened.settings),
+    )
+    image = opened.settings.cluster.image or IMAGE
+    said = {"file": str(output), "image": image, "project": folder}
+    show.lines(said, [f"compiled {output} (image {image})"], as_json=as_json)
 
 
 model_commands.add_to(app)

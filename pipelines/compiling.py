@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipelines.placing import Place
 
 
-def compile_pipeline(target: Path, *, parameters: dict[str, Any] | None = None) -> None:
+def compile_pipeline(
+    target: Path, *, parameters: dict[str, Any] | None = None, place: Place | None = None
+) -> None:
     """Write the IR YAML.
 
     Args:
         target: File to write; its folder is made.
         parameters: Other defaults of the pipeline's parameters (a project's folder, its store).
+        place: Gives each task its place on a cluster; not given: as on a laptop.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kfp's own deprecations
         from kfp import compiler
 
-        from pipelines.continuous_training import continuous_training
+        from pipelines.continuous_training import build
 
         target.parent.mkdir(parents=True, exist_ok=True)
-        compiler.Compiler().compile(
-            continuous_training, str(target), pipeline_parameters=parameters or {}
-        )
+        pipeline = build(place) if place is not None else build()
+        compiler.Compiler().compile(pipeline, str(target), pipeline_parameters=parameters or {})

@@ -7,7 +7,8 @@ snapshot_data ─► validate_data ─► split_data ─┬─► check_training
 report_run: the exit handler, whatever happened
 """
 
-from typing import List  # noqa: UP035 (KFP reads typing's spelling)
+from collections.abc import Callable
+from typing import Any, List  # noqa: UP035 (KFP reads typing's spelling)
 
 from kfp import dsl, kubernetes
 
@@ -25,67 +26,77 @@ from components.validate_data.component import validate_data
 NAME = "continuous-training"
 
 
-def _in_run(task: dsl.PipelineTask, *, cached: bool = True) -> dsl.PipelineTask:
-    """Tell a step which run it belongs to without making that an input (which would end caching).
-
-    Locally the variable is inherited; on Kubeflow it comes from the pod's label.
-    """
-    task.set_caching_options(cached)
-    kubernetes.use_field_path_as_env(
-        task, env_name="EVERTRAIN_RUN_ID", field_path="metadata.labels['pipeline/runid']"
-    )
-    return task
-
-
-@dsl.pipeline(name=NAME, display_name="Continuous training")
-def continuous_training(
-    project: str = "examples/flights",
-    data: str = "",
-    store: str = "",
-    overrides: List[str] = [],  # noqa: B006, UP006 (KFP's way to give a default)
-    force: bool = False,
-) -> None:
-    """Validate the data, train, compare with the champion, and promote or say why not.
+def build(place: Callable[[dsl.PipelineTask], None] = lambda task: None) -> Any:
+    """Return the pipeline.
 
     Args:
-        project: Folder of the project inside the image.
-        data: Where the data is (folder or s3://bucket/prefix); empty: as in evertrain.yaml.
-        store: Object store for checkpoints, records and the promotion log; empty: as in
-            evertrain.yaml or the environment.
-        overrides: Settings as key=value, for example training.epochs=2.
-        force: Train even if the same data, code and configuration were trained before.
+        place: Gives each task its place on a cluster (`pipelines.placing`); not given: tasks stay
+            as their components are, as on a laptop.
     """
-    report = _in_run(report_run(project=project, store=store, overrides=overrides), cached=False)
-    with dsl.ExitHandler(report, name="run"):
-        common = {"project": project, "store": store, "overrides": overrides}
-        snapshot = _in_run(snapshot_data(data=data, force=force, **common), cached=False)
-        common["run_key"] = snapshot.outputs["run_key"]
-        with dsl.If(snapshot.outputs["Output"] == "train", name="something new"):
-            validated = _in_run(
-                validate_data(data_digest=snapshot.outputs["data_digest"], **common)
-            )
-            split = _in_run(split_data(validated=validated.outputs["validated"], **common))
-            splits = split.outputs["splits"]
-            checked = _in_run(check_training(splits=splits, **common))
-            baselines = _in_run(train_baseline(splits=splits, **common))
-            trained = _in_run(train_distributed(splits=splits, **common)).after(checked)
-            selected = _in_run(
-                select_checkpoint(splits=splits, training=trained.outputs["training"], **common)
-            )
-            evaluated = _in_run(
-                evaluate_model(
-                    splits=splits,
-                    model=selected.outputs["model"],
-                    baselines=baselines.outputs["baselines"],
-                    **common,
-                ),
-                cached=False,  # the champion may have changed
-            )
-            _in_run(
-                promote_model(
-                    decision=evaluated.outputs["decision"],
-                    model=selected.outputs["model"],
-                    **common,
-                ),
-                cached=False,
-            )
+
+    def put(task: dsl.PipelineTask, *, cached: bool = True) -> dsl.PipelineTask:
+        """Tell a step which run it belongs to without making that an input (that ends caching).
+
+        Locally the variable is inherited; on Kubeflow it comes from the pod's label.
+        """
+        task.set_caching_options(cached)
+        kubernetes.use_field_path_as_env(
+            task, env_name="EVERTRAIN_RUN_ID", field_path="metadata.labels['pipeline/runid']"
+        )
+        place(task)
+        return task
+
+    @dsl.pipeline(name=NAME, display_name="Continuous training")
+    def continuous_training(
+        project: str = "examples/flights",
+        data: str = "",
+        store: str = "",
+        overrides: List[str] = [],  # noqa: B006, UP006 (KFP's way to give a default)
+        force: bool = False,
+    ) -> None:
+        """Validate the data, train, compare with the champion, and promote or say why not.
+
+        Args:
+            project: Folder of the project inside the image.
+            data: Where the data is (folder or s3://bucket/prefix); empty: as in evertrain.yaml.
+            store: Object store for checkpoints, records and the promotion log; empty: as in
+                evertrain.yaml or the environment.
+            overrides: Settings as key=value, for example training.epochs=2.
+            force: Train even if the same data, code and configuration were trained before.
+        """
+        report = put(report_run(project=project, store=store, overrides=overrides), cached=False)
+        with dsl.ExitHandler(report, name="run"):
+            common = {"project": project, "store": store, "overrides": overrides}
+            snapshot = put(snapshot_data(data=data, force=force, **common), cached=False)
+            common["run_key"] = snapshot.outputs["run_key"]
+            with dsl.If(snapshot.outputs["Output"] == "train", name="something new"):
+                validated = put(
+                    validate_data(data_digest=snapshot.outputs["data_digest"], **common)
+                )
+                split = put(split_data(validated=validated.outputs["validated"], **common))
+                splits = split.outputs["splits"]
+                checked = put(check_training(splits=splits, **common))
+                baselines = put(train_baseline(splits=splits, **common))
+                trained = put(train_distributed(splits=splits, **common)).after(checked)
+                selected = put(
+                    select_checkpoint(splits=splits, training=trained.outputs["training"], **common)
+                )
+                evaluated = put(
+                    evaluate_model(
+                        splits=splits,
+                        model=selected.outputs["model"],
+                        baselines=baselines.outputs["baselines"],
+                        **common,
+                    ),
+                    cached=False,  # the champion may have changed
+                )
+                put(
+                    promote_model(
+                        decision=evaluated.outputs["decision"],
+                        model=selected.outputs["model"],
+                        **common,
+                    ),
+                    cached=False,
+                )
+
+    return continuous_training

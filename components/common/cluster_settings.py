@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from typing import Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
 from training_core.settings import Settings
 
-_QUANTITY = r"^$|^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
+_CORES = r"^$|^([0-9]+m|[0-9]+(\.[0-9]+)?)$"
+_BYTES = r"^$|^[0-9]+(\.[0-9]+)?(k|Ki|M|Mi|G|Gi|T|Ti)?$"
 _NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 _BY_DIGEST = re.compile(r"^\S+@sha256:[0-9a-f]{64}$")
@@ -43,6 +45,16 @@ class Toleration(Settings):
         None, ge=0, description="NoExecute: how long the pod stays after the taint came."
     )
 
+    @model_validator(mode="after")
+    def _as_kubernetes_takes_it(self) -> Self:
+        if not self.key and self.operator != "Exists":
+            raise ValueError("a toleration without key needs operator: Exists")
+        if self.value and self.operator == "Exists":
+            raise ValueError("a toleration with operator: Exists has no value")
+        if self.seconds is not None and self.effect != "NoExecute":
+            raise ValueError("seconds of a toleration need effect: NoExecute")
+        return self
+
 
 class PodSettings(Settings):
     """What a step's pod asks for, and where it may run. What is not given stays as `pods.default`.
@@ -51,14 +63,14 @@ class PodSettings(Settings):
     CPU is a request alone, because a limit only throttles.
     """
 
-    cpu: str = Field("", pattern=_QUANTITY, description="Cores that are asked for: 2, 500m.")
-    cpu_limit: str = Field("", pattern=_QUANTITY, description="Most cores; empty: no limit.")
-    memory: str = Field("", pattern=_QUANTITY, description="Request and limit: 8Gi.")
+    cpu: str = Field("", pattern=_CORES, description="Cores that are asked for: 2, 500m.")
+    cpu_limit: str = Field("", pattern=_CORES, description="Most cores; empty: no limit.")
+    memory: str = Field("", pattern=_BYTES, description="Request and limit: 8Gi.")
     scratch: str = Field(
-        "", pattern=_QUANTITY, description="Size of /tmp, where a step keeps its copies: 20Gi."
+        "", pattern=_BYTES, description="Size of /tmp, where a step keeps its copies: 20Gi."
     )
     shared_memory: str = Field(
-        "", pattern=_QUANTITY, description="Size of /dev/shm, in memory; empty: the usual 64 MiB."
+        "", pattern=_BYTES, description="Size of /dev/shm, in memory; empty: the usual 64 MiB."
     )
     gpus: int = Field(0, ge=0, description="Accelerators; of each node where there are several.")
     gpu_type: str = Field(
@@ -79,11 +91,36 @@ _USUAL_PODS: dict[StepName | Literal["default"], PodSettings] = {
 }
 
 
+class AccessSettings(Settings):
+    """How to get in at Kubeflow; what is secret is named by what holds it."""
+
+    token_env: str = Field(
+        "EVERTRAIN_KUBEFLOW_TOKEN",
+        pattern=_VARIABLE,
+        description="Variable that holds a bearer token.",
+    )
+    cookies_env: str = Field(
+        "EVERTRAIN_KUBEFLOW_COOKIES",
+        pattern=_VARIABLE,
+        description="Variable that holds cookies, as `name=value; name=value`.",
+    )
+    ca: str = Field(
+        "", description="File of certificates to trust; empty: SSL_CERT_FILE, else the usual ones."
+    )
+    proxy: str = Field("", description="HTTP proxy; empty: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.")
+
+
 class ClusterSettings(Settings):
     """Where Kubeflow is, and what the pipeline's pods get there."""
 
     host: str = Field(
         "", description="Of the Kubeflow Pipelines API; empty: KF_PIPELINES_ENDPOINT, or --host."
+    )
+    access: AccessSettings = AccessSettings()
+    timezone: str = Field(
+        "UTC",
+        description="Of Kubeflow's scheduler (CRON_SCHEDULE_TIMEZONE of the installation): "
+        "schedules are meant in it.",
     )
     namespace: str = Field(
         "", pattern=r"^$|" + _NAME, description="Profile's namespace; empty: not multi-user."
@@ -113,6 +150,15 @@ class ClusterSettings(Settings):
     pods: dict[StepName | Literal["default"], PodSettings] = Field(
         default_factory=lambda: dict(_USUAL_PODS), description="By step; `default` for all others."
     )
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone(cls, given: str) -> str:
+        try:
+            ZoneInfo(given)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"{given!r} is no time zone such as UTC or Europe/Berlin") from None
+        return given
 
     @field_validator("environment", "secrets")
     @classmethod
@@ -147,7 +193,8 @@ class ScheduleSettings(Settings):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$", description="Tells it from the others.")
     cron: str = Field(
-        description="Six fields, seconds first, in UTC: `0 0 2 * * *` is 02:00 every day."
+        description="Six fields, seconds first, in cluster.timezone: `0 0 2 * * *` is 02:00 "
+        "every day."
     )
     enabled: bool = Field(True, description="False: it stays in Kubeflow, but fires no more.")
     settings: tuple[str, ...] = Field((), description="Settings of its runs as key=value.")

@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from components.common.attempts import FOR_GOOD, attempt
 from components.common.layout import home, key_record, project_store, record_key
 from components.common.project import Project, open_project
 from components.common.watchdog import end_with_parent
@@ -121,7 +122,9 @@ def step(
         # Read by torch and BLAS when they are imported, which is later.
         os.environ.setdefault("OMP_NUM_THREADS", str(threads_of(opened.settings.training)))
         record = StepRecord(step=name, run=current_run(), run_key=run_key)
-        context = StepContext(opened, project_store(opened, store), home(opened), record)
+        opening = StepContext(opened, project_store(opened, store), home(opened), record)
+        _end_as_before(opening)
+        context = opening
         signal.signal(signal.SIGTERM, _interrupted)
         _save(context)
         yield context
@@ -171,6 +174,27 @@ def read_records(store: ObjectStore, run: str) -> dict[str, StepRecord]:
             found[name] = StepRecord.model_validate_json(content)
             found[name].cache_hit = True
     return {name: found[name] for name in STEPS if name in found}
+
+
+class _EndedBefore(EvertrainError):  # noqa: N818
+    """An earlier attempt at this step in this run ended for good; its record stays as it is."""
+
+    def __init__(self, record: StepRecord) -> None:
+        super().__init__(record.reason, hint=record.hint)
+        self.exit_code = record.exit_code
+
+
+def _end_as_before(context: StepContext) -> None:
+    """End a retry that cannot help (see `components.common.attempts`)."""
+    if attempt() == 0:
+        return
+    try:
+        content = context.store.get(record_key(context.record.run, context.record.step))
+        earlier = StepRecord.model_validate_json(content)
+    except (ObjectMissing, ValueError):
+        return
+    if earlier.status in ("stopped", "failed") and earlier.exit_code in FOR_GOOD:
+        raise _EndedBefore(earlier)
 
 
 def _save(context: StepContext) -> None:
