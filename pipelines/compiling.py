@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 
 def compile_pipeline(target: Path, *, parameters: dict[str, Any] | None = None) -> None:
     """Write the IR YAML.
@@ -24,3 +26,11 @@ def compile_pipeline(target: Path, *, parameters: dict[str, Any] | None = None) 
         compiler.Compiler().compile(
             continuous_training, str(target), pipeline_parameters=parameters or {}
         )
+
+
+def name_image(compiled: Path, image: str) -> None:
+    """Let all steps of a compiled pipeline run in one image, named by digest or id."""
+    documents = list(yaml.safe_load_all(compiled.read_text()))
+    for executor in documents[0]["deploymentSpec"]["executors"].values():
+        executor["container"]["image"] = image
+    compiled.write_text(yaml.safe_dump_all(documents, sort_keys=False))
