@@ -57,7 +57,7 @@ RUN --mount=type=bind,from=root,source=/image,target=/base set -eu; \
         --root /code . ; \
     /venv/bin/python infra/image/sbom.py --code /code --base /base \
         --output /code/usr/share/evertrain/sbom.cdx.json; \
-    PYTHONHASHSEED=0 python3 -S -E -m compileall -q -s /code -p / \
+    PYTHONHASHSEED=0 python3 -B -S -E -m compileall -q -f -s /code -p / \
         --invalidation-mode checked-hash /code; \
     chmod -R go=u-w /code; \
     find /code -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +

@@ -54,7 +54,7 @@ rm -rf mlflow/server/js/build
 # Bytecode that is known by its source's content, since files' times say nothing. A few templates
 # and files for other versions are no Python of this one.
 find . -name __pycache__ -prune -exec rm -rf {} +
-PYTHONHASHSEED=0 python3 -S -E -m compileall -q -j 0 --invalidation-mode checked-hash . \
+PYTHONHASHSEED=0 python3 -B -S -E -m compileall -q -f -j 0 --invalidation-mode checked-hash . \
     > /dev/null || true
 
 # torch apart: it is the largest part, and changes least.

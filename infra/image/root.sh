@@ -37,9 +37,10 @@ echo 'evertrain:x:10001:' >> /etc/group
 echo 'evertrain:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd
 
 # The root file system is read-only, so what is not compiled now is compiled at each start; files'
-# times are set below, so bytecode must be known by its source's content.
+# times are set below, so bytecode must be known by its source's content. (-B: what compiles must
+# not leave bytecode of its own kind first.)
 find "$library" -name __pycache__ -prune -exec rm -rf {} +
-PYTHONHASHSEED=0 python3 -S -E -m compileall -q -j 0 --invalidation-mode checked-hash \
+PYTHONHASHSEED=0 python3 -B -S -E -m compileall -q -f -j 0 --invalidation-mode checked-hash \
     -x '/(test|tests|lib2to3)/' "$library" > /dev/null || true
 
 # A copy without what the build has mounted (/etc/resolv.conf, for one, is the host's).
