@@ -14,6 +14,11 @@ PYTHON ?= $(shell for name in python3.11 python3; do \
 TORCH_INDEX ?=
 # Tests start processes and threads of their own: more workers than cores only add noise.
 JOBS ?= 2
+# VARIANT=cuda, TAG=name:tag, BASE=image, PUSH=registry/name: of the image.
+VARIANT ?=
+TAG ?=
+BASE ?=
+PUSH ?=
 # ARGS="-k words": more arguments for pytest, a benchmark or a proof.
 ARGS ?=
 # N=count: how often a proof or a benchmark repeats.
@@ -38,6 +43,12 @@ demo: venv ## Run examples/flights twice: three months (cold start), then a four
 	@$(BIN)/python examples/flights/prepare.py --data "$(DEMO)/data" --months 4
 	@EVERTRAIN_HOME="$(DEMO)/home" $(BIN)/evertrain run examples/flights --data "$(DEMO)/data"
 
+.PHONY: image
+image: ## Build the container image (VARIANT=cuda, TAG=name:tag, BASE=image, PUSH=registry/name)
+	@$(firstword $(wildcard $(BIN)/python) $(PYTHON)) -m infra.image.build \
+		$(if $(VARIANT),--torch $(VARIANT)) $(if $(TAG),--tag $(TAG)) \
+		$(if $(BASE),--base $(BASE)) $(if $(PUSH),--push $(PUSH))
+
 ##@ Develop
 
 .PHONY: venv
@@ -49,7 +60,11 @@ test: venv ## Run the tests (ARGS="-k words" to choose, JOBS=4 for more workers)
 
 .PHONY: smoke
 smoke: venv ## Run every proof and benchmark in its short form, pages in a browser, real servers
-	@$(PYTEST) -m smoke $(ARGS)
+	@$(PYTEST) -m "smoke and not containers" $(ARGS)
+
+.PHONY: containers
+containers: venv ## Build the image and run its tests: every step in a container (needs make engine)
+	@$(BIN)/python -m pytest -m containers tests/containers $(ARGS)
 
 .PHONY: lint
 lint: venv ## Check style, formatting, types and the import contract
@@ -100,6 +115,14 @@ servers: ## Install PostgreSQL and promtool where they are missing (Debian, Ubun
 	$(call apt_install,postgresql,PostgreSQL)
 	@if $(call any_of,promtool); then exit 0; fi; \
 	$(call apt_take,prometheus,usr/bin/promtool,promtool)
+
+.PHONY: engine
+engine: ## Install a Docker engine and debootstrap where they are missing (Debian, Ubuntu)
+	@missing=(); \
+	$(call any_of,dockerd) || missing+=(docker.io); \
+	$(call any_of,debootstrap) || missing+=(debootstrap); \
+	$(call any_of,docker-registry registry) || missing+=(docker-registry); \
+	[ "$${#missing[@]}" = 0 ] || { $(call apt_install,"$${missing[@]}",a Docker engine); }
 
 ##@ Measure
 

@@ -18,6 +18,7 @@ from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
 from pipelines import model_commands, schedule_commands, show
 from pipelines.arguments import JsonOption, ProjectArgument, ProjectOption, SetOption
+from pipelines.runners import ImageOption, Runner, RunnerOption, chosen_runner
 from training_core.errors import ConfigurationError, EvertrainError
 
 app = typer.Typer(
@@ -66,6 +67,8 @@ def run(
     data: Annotated[str, typer.Option(help="Data URI instead of data.source.")] = "",
     settings: SetOption = None,
     force: Annotated[bool, typer.Option(help="Train even if nothing is new.")] = False,
+    runner: RunnerOption = Runner.PROCESS,
+    image: ImageOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Run the whole pipeline on this machine."""
@@ -75,9 +78,12 @@ def run(
     overrides = settings or []
     opened = open_project(project, overrides=overrides, data=data)
     runnable_task(opened)  # what no run could end well with is found before one is started
+    steps = chosen_runner(opened, runner, image=image)
     model_commands.mend(opened)
     with show.progress() as on_step:
-        record = run_locally(opened, data=data, overrides=overrides, force=force, on_step=on_step)
+        record = run_locally(
+            opened, data=data, overrides=overrides, force=force, on_step=on_step, runner=steps
+        )
     show.run(opened, record, as_json=as_json)
     raise typer.Exit(record.exit_code)
 

@@ -1,4 +1,4 @@
-"""Run the compiled pipeline on this machine: kfp.local, each step a subprocess."""
+"""Run the compiled pipeline on this machine: kfp.local, each step a process or a container."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from components.common.layout import home, project_store
 from components.common.project import Project
@@ -25,7 +25,7 @@ from components.report_run.alerting import alert_each, alert_once
 from components.report_run.step import write_report
 from infra.errors import ObjectMissing, OutsideError
 from infra.store import ObjectStore
-from pipelines.compiling import compile_pipeline
+from pipelines.compiling import compile_pipeline, name_image
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _TASK = re.compile(r"[Tt]ask ['\"]([a-z-]+)['\"]")
@@ -36,6 +36,39 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
+class StepRunner(Protocol):
+    """What steps are run by.
+
+    Attributes:
+        image: That the compiled pipeline names; empty: the usual one.
+    """
+
+    image: str
+
+    def at_work(
+        self, *, run: str, store: ObjectStore, log: io.TextIOBase
+    ) -> contextlib.AbstractContextManager[Any]:
+        """Give the runner to start `kfp.local` with, for one run.
+
+        Args:
+            run: The run's id.
+            store: The project's.
+            log: The run's.
+        """
+
+
+class Processes:
+    """Each step is a process of this machine's Python."""
+
+    image = ""
+
+    @contextlib.contextmanager
+    def at_work(self, *, run: str, store: ObjectStore, log: io.TextIOBase) -> Iterator[Any]:
+        from kfp import local
+
+        yield local.SubprocessRunner(use_venv=False)
+
+
 def run_locally(
     project: Project,
     *,
@@ -43,6 +76,7 @@ def run_locally(
     overrides: list[str],
     force: bool,
     on_step: Callable[[str, str], None] = lambda step, event: None,
+    runner: StepRunner | None = None,
 ) -> RunRecord:
     """Run the pipeline and return the run's record.
 
@@ -52,12 +86,13 @@ def run_locally(
         overrides: Settings as key=value.
         force: Train even if nothing is new.
         on_step: Called with a step's name and `started` or `ended`.
+        runner: Of the steps; not given: `Processes`.
 
     Raises:
         OutsideError: Another run of this project is under way, or the store cannot be reached.
         KeyboardInterrupt: After the run's record was written.
     """
-    store = project_store(project)
+    store, steps = project_store(project), runner or Processes()
     with only_run(home(project)):
         close_interrupted_runs(project, store)
         run = new_run_id()
@@ -75,7 +110,9 @@ def run_locally(
         }
         try:
             with log.open("w") as file, _noticing_interrupts() as check:
-                _execute(home(project), parameters, _Watcher(file, on_step, check))
+                with steps.at_work(run=run, store=store, log=file) as kfp_runner:
+                    watcher = _Watcher(file, on_step, check)
+                    _execute(home(project), parameters, kfp_runner, watcher, image=steps.image)
                 check()
         finally:
             for variable in ("EVERTRAIN_RUN_ID", VARIABLE):
@@ -151,16 +188,20 @@ def _noticing_interrupts() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _execute(folder: Path, parameters: dict[str, Any], watcher: _Watcher) -> None:
+def _execute(
+    folder: Path, parameters: dict[str, Any], runner: Any, watcher: _Watcher, *, image: str
+) -> None:
     """Compile, load what was compiled, and let kfp.local run it."""
     compiled = folder / "pipeline.yaml"
     compile_pipeline(compiled)
+    if image:
+        name_image(compiled, image)
     with warnings.catch_warnings(), contextlib.redirect_stdout(watcher):
         warnings.simplefilter("ignore")  # kfp warns of image names and deprecations
         from kfp import components, local
 
         local.init(
-            runner=local.SubprocessRunner(use_venv=False),
+            runner=runner,
             pipeline_root=str(folder / "kfp"),
             raise_on_error=False,
             enable_caching=True,
