@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 from kfp_server_api import ApiException
 
 from tests.cluster.kfp_executors import LocalPipeline
@@ -65,6 +66,32 @@ def test_a_submitted_run_is_executed_and_its_failure_is_the_runs(
     assert states == {"add": "SUCCEEDED", "refuse": "FAILED"}
     log = kfp_server.runs[bad.run_id].logs["refuse"]
     assert any("2 is too much" in line for line in log)
+
+
+@pytest.mark.parametrize("argo", [False, True])
+def test_a_steps_log_is_given_out_by_the_name_of_its_pod(
+    argo: bool, kfp_home: Path, kfp_client: Any
+) -> None:
+    """On Argo the API never says that name: what it lists under `child_tasks` are nodes' ids."""
+    with KfpServer(argo=argo) as server:
+        server.script = ["RUNNING"]
+        client = kfp_client(server)
+        run = client.create_run_from_pipeline_func(sum_up, arguments={"a": 1}).run_id
+        handle = server.handle_of(run)
+        handle.task("add", "RUNNING")
+        handle.log("add", "adding")
+        tasks = client.get_run(run).run_details.task_details
+        names = [each.display_name for each in tasks]
+        assert names == (["add-driver", "add", "executor"] if argo else ["add"])
+
+        def log(pod: str) -> tuple[int, str]:
+            path = f"{server.url}/apis/v1alpha1/runs/{run}/nodes/{pod}/log"
+            answer = urllib3.request("GET", path)
+            return answer.status, answer.data.decode()
+
+        listed = next(each for each in tasks if each.display_name == "add").child_tasks[0].pod_name
+        assert log(handle.run.tasks["add"].pod(handle.run.workflow)) == (200, "adding\n")
+        assert log(listed)[0] == (500 if argo else 200)
 
 
 def test_terminating_a_run_stops_its_process(
