@@ -34,15 +34,15 @@ def connect(project: Project, *, host: str = "", namespace: str = "") -> Kubeflo
         project: Whose `cluster` says where it is, and how to get in.
         host, namespace: Instead of those of the settings.
     """
-    cluster = project.settings.cluster
-    access = Access(
-        token_env=cluster.access.token_env,
-        cookies_env=cluster.access.cookies_env,
-        ca=cluster.access.ca,
-        proxy=cluster.access.proxy,
-    )
+    cluster, way = project.settings.cluster, project.settings.cluster.access
     return Kubeflow.connect(
-        host=host or cluster.host, namespace=namespace or cluster.namespace, access=access
+        host=host or cluster.host,
+        namespace=namespace or cluster.namespace,
+        access=Access(
+            token_env=way.token_env, cookies_env=way.cookies_env, ca=way.ca, proxy=way.proxy
+        ),
+        patience=way.patience,
+        timeout=(min(way.timeout, 10.0), way.timeout),
     )
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
-
-import yaml
 
 from components.common.project import Project
 from pipelines.compiling import compile_pipeline
@@ -63,7 +60,7 @@ def build_package(project: Project, folder: Path) -> Package:
 
 
 def _digest(file: Path) -> str:
-    """Hash of the documents; comments, and kfp's own version, are not what runs."""
-    documents = list(yaml.safe_load_all(file.read_text()))
-    documents[0].pop("sdkVersion", None)
-    return hashlib.sha256(json.dumps(documents, sort_keys=True).encode()).hexdigest()
+    """Hash of what runs: neither of comments at the head, nor of kfp's own version."""
+    lines = file.read_text().splitlines()
+    kept = [line for line in lines if not line.startswith(("#", "sdkVersion:"))]
+    return hashlib.sha256("\n".join(kept).encode()).hexdigest()

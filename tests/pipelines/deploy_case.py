@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
+import json
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import yaml
 
+from components.common.project import Project
 from pipelines.cli import main
+from pipelines.deploy import deploying
+from pipelines.deploy.package import Package, build_package
 from tests.cluster.kfp_entities import Recurring
 from tests.cluster.kfp_server import KfpServer
 from tests.small_project.command import FILES, Ended
@@ -29,8 +35,16 @@ DEPLOYABLE: dict[str, Any] = {
 }
 
 
+_COMPILED: dict[str, Package] = {}
+_KEPT = tempfile.mkdtemp(prefix="compiled-")
+atexit.register(shutil.rmtree, _KEPT, ignore_errors=True)
+
+
 class Case:
-    """A project and a Kubeflow."""
+    """A project and a Kubeflow.
+
+    What was compiled from the same settings once is not compiled again: it takes most of a deploy.
+    """
 
     def __init__(self, folder: Path, server: KfpServer) -> None:
         self.folder, self.server = folder, server
@@ -49,10 +63,19 @@ class Case:
 
     def deploy(self, *words: str, yes: bool = True) -> Ended:
         """`evertrain deploy` in this process; what it would ask is answered yes."""
-        return evertrain_here(
-            "deploy", str(self.folder), "--host", self.server.url, *(["--yes"] if yes else []),
-            *words,
-        )  # fmt: skip
+        agreed = ["--yes"] if yes else []
+        with mock.patch.object(deploying, "build_package", self._compiled):
+            return evertrain_here(
+                "deploy", str(self.folder), "--host", self.server.url, *agreed, *words
+            )
+
+    def _compiled(self, project: Project, folder: Path) -> Package:
+        of_the_pods = {**self.settings, "schedules": None, "folder": self.folder.name}
+        key = json.dumps(of_the_pods, sort_keys=True)
+        if key not in _COMPILED:
+            kept = Path(tempfile.mkdtemp(dir=_KEPT))
+            _COMPILED[key] = build_package(project, kept)
+        return _COMPILED[key]
 
     def plan(self) -> dict[str, str]:
         """What a deploy would do, by what and name."""
