@@ -119,6 +119,7 @@ def _run(
     timeout: float,
     poll: float,
 ) -> tuple[str, Outcome | None]:
+    from components.common.layout import project_store
     from pipelines import show_deploy
     from pipelines.deploy.follow import Follower, outcome, start
 
@@ -127,11 +128,13 @@ def _run(
     show_deploy.done(f"started the run {run}: {kubeflow.page_of(run)}")
     if not wait or prepared.package is None:
         return run, None
+    store = project_store(project, prepared.package.store)
     follower = Follower(
         kubeflow,
+        store,
         on_state=show_deploy.state,
         on_line=show_deploy.log_line,
-        on_trouble=show_deploy.no_logs,
+        on_trouble=lambda why: show_deploy.no_logs(why, run, kubeflow.namespace),
         poll=poll,
     )
     try:
@@ -139,4 +142,4 @@ def _run(
     except KeyboardInterrupt:
         show_deploy.done(f"the run {run} goes on in Kubeflow")
         raise
-    return run, outcome(project, prepared.package.store, ended)
+    return run, outcome(store, ended)

@@ -86,9 +86,14 @@ def log_line(step: str, line: str) -> None:
     print(f"         {step:<18} {line}", file=sys.stderr)
 
 
-def no_logs(why: str) -> None:
-    """Why there are no logs here."""
-    TALK.print(f"no logs from here: {why}", markup=False, soft_wrap=True)
+def no_logs(why: str, run: str, namespace: str) -> None:
+    """Why there are no logs here, and where they are."""
+    place = f" -n {namespace}" if namespace else ""
+    TALK.print(
+        f"no logs from here: {why}\nhint: kubectl{place} logs -f -c main -l pipeline/runid={run}",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def result(

@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from components.common.layout import project_store
+from components.common.layout import record_key
 from components.common.project import Project
-from components.common.records import STEPS
+from components.common.records import STEPS, StepRecord
 from components.common.run_record import RunRecord, run_record_key
 from infra.errors import OutsideError
 from infra.kubeflow import Kubeflow, Run, TaskState, Version
+from infra.store import ObjectStore
 from pipelines.deploy.plan import parameters_of
 
 _LOG_EVERY = 6  # looks between two of a running step's log: it comes as a whole each time
+_REFUSALS = 3  # in a row, after which logs are not asked for any more
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,15 @@ class Follower:
     """Says what a run's steps do, as Kubeflow sees it, and what they print.
 
     Attributes:
+        store: That the run was given: a step's record says which pod does it, and Kubeflow hands
+            out logs by that. Its own list of a run's nodes has no names of pods.
         on_state: Told of a step's name and state when that changes.
         on_line: Told of a step's name and a line of its log.
-        on_trouble: Told, once, that logs are not to be had here.
+        on_trouble: Told, once, why logs are not to be had here.
     """
 
     kubeflow: Kubeflow
+    store: ObjectStore
     on_state: Callable[[str, str], None]
     on_line: Callable[[str, str], None]
     on_trouble: Callable[[str], None]
@@ -75,7 +80,7 @@ class Follower:
     _states: dict[str, str] = field(default_factory=dict)
     _read: dict[str, int] = field(default_factory=dict)
     _looks: int = 0
-    _without_logs: bool = False
+    _refusals: int = 0
 
     def follow(self, run: str, *, timeout: float) -> Run:
         """Wait for a run's end, saying what happens, and return it.
@@ -91,42 +96,55 @@ class Follower:
             step = task.name.replace("-", "_")
             if step not in STEPS:
                 continue  # Kubeflow's own: drivers, conditions
-            changed = self._states.get(task.id) != task.state
+            changed = self._states.get(step) != task.state
             if changed:
-                self._states[task.id] = task.state
+                self._states[step] = task.state
                 self.on_state(step, task.state.lower())
-            if changed or (task.state == "RUNNING" and self._looks % _LOG_EVERY == 0):
-                self._log(run.id, step, task)
+            over = task.state not in ("PENDING", "RUNNING", "")
+            if (changed and over) or (task.state == "RUNNING" and self._looks % _LOG_EVERY == 1):
+                self._log(run.id, step, task, over=over)
 
-    def _log(self, run: str, step: str, task: TaskState) -> None:
-        for pod in task.pods:
-            if self._without_logs or task.state == "PENDING":
-                return
-            try:
-                text = self.kubeflow.runs.log(run, pod)
-            except OutsideError as error:
-                self._without_logs = True
+    def _log(self, run: str, step: str, task: TaskState, *, over: bool) -> None:
+        if self._refusals >= _REFUSALS:
+            return
+        try:
+            pods = self._pods(run, step, task)
+            texts = [(pod, self.kubeflow.runs.log(run, pod)) for pod in pods]
+        except OutsideError as error:
+            self._refusals += 1
+            if self._refusals == _REFUSALS:
                 self.on_trouble(error.what)
-                return
+            return
+        for pod, text in texts:
+            self._refusals = 0
             fresh = text[self._read.get(pod, 0) :]
-            # What is half a line stays for the next look, but for the last one.
-            whole = fresh if task.ended else fresh[: fresh.rfind("\n") + 1]
+            # Half a line stays for the next look, but for the last one.
+            whole = fresh if over else fresh[: fresh.rfind("\n") + 1]
             self._read[pod] = self._read.get(pod, 0) + len(whole)
             for line in whole.splitlines():
                 self.on_line(step, line)
 
+    def _pods(self, run: str, step: str, task: TaskState) -> tuple[str, ...]:
+        """Names of the pods that do a step; none before it has begun."""
+        try:
+            record = StepRecord.model_validate_json(self.store.get(record_key(run, step)))
+        except (LookupError, ValueError):
+            return task.pods
+        except OutsideError:
+            return task.pods  # the store is not to be read from here
+        return (record.pod,) if record.pod else task.pods
 
-def outcome(project: Project, store: str, run: Run) -> Outcome:
+
+def outcome(store: ObjectStore, run: Run) -> Outcome:
     """Say how a run ended, by its record in the store; by Kubeflow's word where there is none.
 
     Args:
-        project: Whose run it was.
-        store: URI of the object store that the run was given.
+        store: That the run was given.
         run: As it was when it had ended.
     """
     from pipelines.show import verdict_words
 
-    record, trouble = _record(project, store, run.id)
+    record, trouble = _record(store, run.id)
     if record is None:
         return _by_kubeflow(run, trouble)
     reasons = tuple(record.reasons)
@@ -168,17 +186,17 @@ def _failures(run: Run) -> tuple[str, ...]:
     return (*([run.error] if run.error else ()), *said)
 
 
-def _record(project: Project, store: str, run: str) -> tuple[RunRecord | None, str]:
+def _record(store: ObjectStore, run: str) -> tuple[RunRecord | None, str]:
     """The run's record, or why there is none."""
     try:
-        content = project_store(project, store).get(run_record_key(run))
+        content = store.get(run_record_key(run))
         return RunRecord.model_validate_json(content), ""
     except LookupError:
-        return None, f"the run left no record in {store}: no step of it came to an end"
+        return None, f"the run left no record in {store.uri}: no step of it came to an end"
     except OutsideError as error:
         return None, f"its record cannot be read from here: {error.what}"
     except ValueError:
-        return None, f"its record in {store} cannot be read: it was written by another version"
+        return None, f"its record in {store.uri} cannot be read: it was written by another version"
 
 
 def as_data(outcome: Outcome) -> dict[str, Any]:
