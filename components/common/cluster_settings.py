@@ -108,6 +108,12 @@ class AccessSettings(Settings):
         "", description="File of certificates to trust; empty: SSL_CERT_FILE, else the usual ones."
     )
     proxy: str = Field("", description="HTTP proxy; empty: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.")
+    patience: float = Field(
+        30.0, ge=0, description="Seconds for which a call that fails is tried again."
+    )
+    timeout: float = Field(
+        60.0, gt=0, description="Seconds without a word from the server after which a call failed."
+    )
 
 
 class ClusterSettings(Settings):

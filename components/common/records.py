@@ -57,6 +57,7 @@ class StepRecord(BaseModel):
             `failed` an error.
         seconds: From the step's first line to its last, imports of its libraries included.
         cache_hit: The orchestrator took an earlier run's outputs of this step.
+        pod: Name of the pod that did it, on a cluster: by it Kubeflow hands out the log.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -72,6 +73,7 @@ class StepRecord(BaseModel):
     started: datetime = Field(default_factory=lambda: datetime.now(UTC))
     seconds: float = 0.0
     cache_hit: bool = False
+    pod: str = Field(default_factory=lambda: os.environ.get("KFP_POD_NAME", ""))
     figures: dict[str, Any] = Field(default_factory=dict)
 
 

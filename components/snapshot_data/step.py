@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from components.common.artifacts import write_json
 from components.common.data_figures import MOST_OBJECTS, DataObject, SnapshotFigures
+from components.common.deployed import check_deployed
 from components.common.layout import digest_of, finished_key
 from components.common.local import open_cache
 from components.common.manifest import objects_of
@@ -34,6 +35,7 @@ def run(
     with step(
         "snapshot_data", project=project, store=store, overrides=overrides, data=data
     ) as context:
+        check_deployed(context.project)
         taken = _take(context)
         manifest = taken.manifest
         digest = manifest.digest

@@ -62,7 +62,7 @@ class Calls:
         Raises:
             OutsideError: Or one of the errors of `infra.kubeflow.errors`.
         """
-        return self._patiently(what, lambda: self._once(what, method, *words, **named), None)
+        return self._patiently(what, lambda: self._method(what, method, *words, **named), None)
 
     def create(
         self,
@@ -83,7 +83,31 @@ class Calls:
         Returns:
             The server's answer, or what `found` found.
         """
-        return self._patiently(what, lambda: self._once(what, method, *words, **named), found)
+        return self._patiently(what, lambda: self._method(what, method, *words, **named), found)
+
+    def text(self, what: str, path: str, *, as_in: Callable[..., Any]) -> str:
+        """Return what is at a path that kfp_server_api has no method for, as text.
+
+        Args:
+            what: What it is for, in a message.
+            path: From the host on.
+            as_in: A method of kfp_server_api, whose address and credentials are used.
+
+        Raises:
+            OutsideError: It is not to be had now; it is not tried again.
+        """
+        api = as_in.__self__  # type: ignore[attr-defined]
+
+        def get(**named: Any) -> Any:
+            return api.api_client.call_api(
+                path, "GET", header_params={"Accept": "text/plain"}, response_type="str",
+                auth_settings=["Bearer"], **named,
+            )  # fmt: skip
+
+        try:
+            return str(self._once(what, get))
+        except _Passing as error:
+            raise OutsideError(f"cannot {what} at {self.host}: {error}") from error
 
     def _patiently(
         self, what: str, call: Callable[[], Any], found: Callable[[], Any] | None
@@ -108,11 +132,25 @@ class Calls:
                         f"curl {self.host}/apis/v2beta1/healthz",
                     ) from failure
 
-    def _once(self, what: str, method: Callable[..., Any], *words: Any, **named: Any) -> Any:
+    def _method(self, what: str, method: Callable[..., Any], *words: Any, **named: Any) -> Any:
+        """One try of a method of kfp_server_api, whose answer has to be JSON.
+
+        Of what is not JSON the generated client makes an empty answer: no runs, no schedules.
+        """
+        api = method.__self__  # type: ignore[attr-defined]
+        answer = self._once(
+            what, getattr(api, f"{method.__name__}_with_http_info"), *words, **named
+        )
+        try:
+            json.loads(api.api_client.last_response.data)
+        except ValueError as error:
+            raise _Passing("it sent half an answer, or none that is JSON") from error
+        return answer
+
+    def _once(self, what: str, full: Callable[..., Any], *words: Any, **named: Any) -> Any:
         import urllib3
         from kfp_server_api import ApiException
 
-        full = getattr(method.__self__, f"{method.__name__}_with_http_info")  # type: ignore[attr-defined]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the generated client is older than urllib3 2

@@ -13,6 +13,7 @@ from infra.kubeflow.errors import NotThere
 from infra.kubeflow.listing import every, named
 from infra.kubeflow.pipelines import Pipelines
 from infra.kubeflow.runs import Runs
+from infra.kubeflow.schedules import Schedules
 
 
 class Kubeflow:
@@ -23,6 +24,7 @@ class Kubeflow:
         self._client, self._calls = client, calls
         self.runs = Runs(client, calls, namespace)
         self.pipelines = Pipelines(client, calls, namespace)
+        self.schedules = Schedules(client, calls, namespace)
 
     @classmethod
     def connect(
@@ -139,6 +141,15 @@ class Kubeflow:
                 "cluster.experiment in evertrain.yaml",
             )
         return str(there.experiment_id)
+
+    def page_of(self, run: str) -> str:
+        """Where a person looks at a run."""
+        return f"{self._client._get_url_prefix().rstrip('/')}/#/runs/details/{run}"
+
+    def find_experiment(self, name: str) -> str:
+        """Return the id of an experiment; empty: there is none."""
+        there = self._experiment(name)
+        return str(there.experiment_id) if there is not None else ""
 
     def _experiment(self, name: str) -> Any | None:
         found = every(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -30,6 +31,12 @@ class Version:
     name: str
     description: str = ""
     created: datetime | None = None
+
+    @property
+    def number(self) -> int:
+        """The number that `evertrain deploy` begins its names with (7-3f2a9c81b0de); 0: none."""
+        found = re.match(r"(\d+)-[0-9a-f]{12}$", self.name)
+        return int(found.group(1)) if found else 0
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,14 @@ class Pipelines:
         )  # fmt: skip
         return next((_pipeline(each) for each in found if each.display_name == name), None)
 
+    def all(self) -> list[Pipeline]:
+        """Return every pipeline, whoever made it, the newest first."""
+        found = every(
+            self._calls, "list the pipelines", self._api.pipeline_service_list_pipelines,
+            "pipelines", namespace=self._namespace,
+        )  # fmt: skip
+        return [_pipeline(each) for each in found]
+
     def get(self, pipeline: str) -> Pipeline | None:
         """Return the pipeline with this id; None: there is none."""
         try:
@@ -44,12 +52,19 @@ class Pipelines:
             return None
 
     def versions(self, pipeline: str) -> list[Version]:
-        """Return the versions of a pipeline (by its id), the newest first."""
+        """Return the versions of a pipeline (by its id), the newest first.
+
+        The server's times have whole seconds; versions of one second are ordered by their numbers.
+        """
         found = every(
             self._calls, "list the versions", self._api.pipeline_service_list_pipeline_versions,
             "pipeline_versions", pipeline_id=pipeline,
         )  # fmt: skip
-        return [_version(each) for each in found]
+        versions = [_version(each) for each in found]
+        return sorted(
+            versions, key=lambda v: (v.created.timestamp() if v.created else 0.0, v.number),
+            reverse=True,
+        )  # fmt: skip
 
     def newest(self, name: str) -> Version:
         """Return the newest version of a pipeline, by its name.

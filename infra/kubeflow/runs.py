@@ -97,6 +97,15 @@ class Runs:
             if not self.get(run).over:
                 raise
 
+    def log(self, run: str, pod: str) -> str:
+        """Return what a pod of a run printed so far.
+
+        Raises:
+            OutsideError: This server does not hand it out, or the pod is gone.
+        """
+        path = f"/apis/v1alpha1/runs/{run}/nodes/{pod}/log"
+        return self._calls.text(f"read the log of {pod}", path, as_in=self._api.run_service_get_run)
+
     def wait(
         self,
         run: str,
