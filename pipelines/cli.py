@@ -16,7 +16,7 @@ import typer
 from components.common.project import open_project
 from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
-from pipelines import model_commands, schedule_commands, show
+from pipelines import lease_commands, model_commands, schedule_commands, show
 from pipelines.arguments import JsonOption, ProjectArgument, ProjectOption, SetOption
 from training_core.errors import ConfigurationError, EvertrainError
 
@@ -68,7 +68,7 @@ def run(
     force: Annotated[bool, typer.Option(help="Train even if nothing is new.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the whole pipeline on this machine."""
+    """Run the whole pipeline on this machine; skipped, or queued, while another run works."""
     from components.common.runnable import runnable_task
     from pipelines.local import run_locally
 
@@ -77,7 +77,14 @@ def run(
     runnable_task(opened)  # what no run could end well with is found before one is started
     model_commands.mend(opened)
     with show.progress() as on_step:
-        record = run_locally(opened, data=data, overrides=overrides, force=force, on_step=on_step)
+        record = run_locally(
+            opened,
+            data=data,
+            overrides=overrides,
+            force=force,
+            on_step=on_step,
+            on_wait=show.waits,
+        )
     show.run(opened, record, as_json=as_json)
     raise typer.Exit(record.exit_code)
 
@@ -140,6 +147,7 @@ def compile_(
 
 
 model_commands.add_to(app)
+app.command()(lease_commands.lease)
 
 
 @app.command()

@@ -24,10 +24,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from components.common.holding import Holding
 from components.common.layout import home, key_record, project_store, record_key
 from components.common.project import Project, open_project
 from components.common.watchdog import end_with_parent
 from infra.errors import ObjectMissing, OutsideError
+from infra.guarded import GuardedStore
 from infra.store import ObjectStore
 from training_core.errors import EvertrainError
 from training_core.settings import TrainingSettings
@@ -45,7 +47,7 @@ STEPS = (
     "report_run",
 )
 
-Status = Literal["running", "done", "stopped", "failed", "interrupted"]
+Status = Literal["running", "done", "skipped", "stopped", "failed", "interrupted"]
 
 
 class StepRecord(BaseModel):
@@ -53,7 +55,7 @@ class StepRecord(BaseModel):
 
     Attributes:
         status: `running` is what a killed step leaves behind; `stopped` is a gate's word,
-            `failed` an error.
+            `failed` an error; `skipped`: another run has the lease.
         seconds: From the step's first line to its last, imports of its libraries included.
         cache_hit: The orchestrator took an earlier run's outputs of this step.
     """
@@ -76,12 +78,24 @@ class StepRecord(BaseModel):
 
 @dataclass
 class StepContext:
-    """What a step's logic gets to work with."""
+    """What a step's logic gets to work with.
+
+    Attributes:
+        store: The project's; nothing is written there once the run has lost its lease.
+        records: The same store for what only this run writes, whatever happens.
+        holding: This step's part in the run's lease.
+    """
 
     project: Project
     store: ObjectStore
     home: Path
     record: StepRecord
+
+    def __post_init__(self) -> None:
+        lease = self.project.settings.lease
+        self.records = self.store
+        self.holding = Holding(self.records, run=self.record.run, settings=lease)
+        self.store = GuardedStore(self.records, self.holding.ensure)
 
     @property
     def cache(self) -> Path:
@@ -91,6 +105,11 @@ class StepContext:
     def say(self, figures: BaseModel) -> None:
         """Put the step's figures into its record."""
         self.record.figures = figures.model_dump(mode="json")
+
+    def save(self) -> None:
+        """Write the record as it is now."""
+        key = record_key(self.record.run, self.record.step)
+        self.records.put(key, self.record.model_dump_json(indent=1).encode())
 
 
 def current_run() -> str:
@@ -123,28 +142,37 @@ def step(
         record = StepRecord(step=name, run=current_run(), run_key=run_key)
         context = StepContext(opened, project_store(opened, store), home(opened), record)
         signal.signal(signal.SIGTERM, _interrupted)
-        _save(context)
+        context.holding.take_up(name)
+        context.save()
         yield context
-        context.record.status = "done"
+        context.holding.hush()
+        if context.record.status == "running":
+            context.record.status = "done"
         context.record.seconds = round(time.monotonic() - began, 3)
-        _save(context)
+        context.save()
         if context.record.run_key:
             key = key_record(context.record.run_key, name)
-            context.store.put(key, context.record.model_dump_json(indent=1).encode())
+            context.records.put(key, context.record.model_dump_json(indent=1).encode())
     except BaseException as error:  # noqa: BLE001 (every end is recorded, then said by exit code)
+        if context is not None:
+            context.holding.hush()
+            error = context.holding.reason(error)
         code, status, reason, hint = _classify(error)
         if context is not None:
             context.record.status, context.record.exit_code = status, code
             context.record.reason, context.record.hint = reason, hint
             context.record.seconds = round(time.monotonic() - began, 3)
             try:
-                _save(context)
+                context.save()
             except OutsideError as failure:
                 print(f"and the record could not be written: {failure}", file=sys.stderr)
         if not isinstance(error, (EvertrainError, OutsideError, KeyboardInterrupt)):
             traceback.print_exception(error)
         print(f"{name}: {reason}" + (f"\nhint: {hint}" if hint else ""), file=sys.stderr)
         raise SystemExit(code) from None
+    finally:
+        if context is not None:
+            context.holding.rest()
 
 
 def threads_of(training: TrainingSettings) -> int:
@@ -171,13 +199,6 @@ def read_records(store: ObjectStore, run: str) -> dict[str, StepRecord]:
             found[name] = StepRecord.model_validate_json(content)
             found[name].cache_hit = True
     return {name: found[name] for name in STEPS if name in found}
-
-
-def _save(context: StepContext) -> None:
-    record = context.record
-    context.store.put(
-        record_key(record.run, record.step), record.model_dump_json(indent=1).encode()
-    )
 
 
 def _classify(error: BaseException) -> tuple[int, Status, str, str]:
