@@ -40,7 +40,10 @@ class LeaseState:
             return "free: no run ever took it"
         holder = named(self.seen.record.holder)
         if not self.seen.record.held:
-            return f"free: {holder} had it last"
+            how = (
+                f", until {self.seen.record.broken} took it away" if self.seen.record.broken else ""
+            )
+            return f"free: {holder} had it last{how}"
         if self.seen.free:
             return f"free: {holder} gave no sign of life for {self.seen.age:.0f} s"
         return self.seen.words
@@ -91,4 +94,4 @@ def free(project: Project, state: LeaseState, *, who: str) -> bool:
     if state.seen is None or not state.seen.record.held:
         return False
     run = state.seen.record.holder.run
-    return lease.release(run, fence=f"{who} took the lease from run {run}")
+    return lease.release(run, fence=f"{who} took the lease away from run {run}", broken=who)

@@ -94,7 +94,7 @@ def free_dead(store: ObjectStore, place: str) -> None:
     seen = lease.look()
     if seen is not None and seen.record.held and seen.record.holder.place == place:
         run = seen.record.holder.run
-        lease.release(run, fence=f"run {run} was killed")
+        lease.release(run, fence=f"run {run} was killed", broken="the next run in its folder")
 
 
 def close_interrupted_runs(project: Project, store: ObjectStore) -> None:
