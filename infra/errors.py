@@ -36,5 +36,9 @@ class LeadsOut(OutsideError):  # noqa: N818
     """A link leads out of the folder that the store is in, or nowhere."""
 
 
+class LeaseLost(OutsideError):  # noqa: N818
+    """Another run has the lease by now, so this one must not write any more."""
+
+
 class StoreFull(OutsideError):  # noqa: N818
     """No space is left where objects are written."""

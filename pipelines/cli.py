@@ -16,7 +16,7 @@ import typer
 from components.common.project import open_project
 from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
-from pipelines import cluster_commands, model_commands, schedule_commands, show
+from pipelines import cluster_commands, lease_commands, model_commands, schedule_commands, show
 from pipelines.arguments import JsonOption, ProjectArgument, ProjectOption, SetOption
 from pipelines.runners import ImageOption, Runner, RunnerOption, chosen_runner
 from training_core.errors import ConfigurationError, EvertrainError
@@ -72,7 +72,7 @@ def run(
     image: ImageOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Run the whole pipeline on this machine."""
+    """Run the whole pipeline on this machine; skipped, or queued, while another run works."""
     from components.common.runnable import runnable_task
     from pipelines.local import run_locally
 
@@ -83,7 +83,13 @@ def run(
     model_commands.mend(opened)
     with show.progress() as on_step:
         record = run_locally(
-            opened, data=data, overrides=overrides, force=force, on_step=on_step, runner=steps
+            opened,
+            data=data,
+            overrides=overrides,
+            force=force,
+            on_step=on_step,
+            on_wait=show.waits,
+            runner=steps,
         )
     show.run(opened, record, as_json=as_json)
     raise typer.Exit(record.exit_code)
@@ -153,6 +159,7 @@ def compile_(
 
 
 model_commands.add_to(app)
+app.command()(lease_commands.lease)
 
 
 @app.command()

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import io
 import os
 import re
-import secrets
 import signal
 import warnings
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+from components.common.holding import PLACE, STARTED_BY
 from components.common.layout import home, project_store
 from components.common.project import Project
 from components.common.records import STEPS
 from components.common.run_record import RunRecord, run_record_key
 from components.common.watchdog import VARIABLE, this_process
-from components.report_run.alerting import alert_each, alert_once
-from components.report_run.step import write_report
-from infra.errors import ObjectMissing, OutsideError
+from components.report_run.alerting import alert_once
+from components.report_run.step import let_go, write_report
+from infra.errors import ObjectMissing
 from infra.store import ObjectStore
 from pipelines.compiling import compile_pipeline, name_image
+from pipelines.one_run import (
+    HomeBusy,
+    close_interrupted_runs,
+    free_dead,
+    new_run_id,
+    only_run,
+    skipped_run,
+)
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_WAITS = re.compile(r"\blease: (waits for .*)")
 _TASK = re.compile(r"[Tt]ask ['\"]([a-z-]+)['\"]")
-
-
-def new_run_id() -> str:
-    """An id that sorts by time."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
 class StepRunner(Protocol):
@@ -77,8 +79,9 @@ def run_locally(
     force: bool,
     on_step: Callable[[str, str], None] = lambda step, event: None,
     runner: StepRunner | None = None,
+    on_wait: Callable[[str], None] = lambda words: None,
 ) -> RunRecord:
-    """Run the pipeline and return the run's record.
+    """Run the pipeline and return the run's record; `skipped` if another run is under way.
 
     Args:
         project: Opened with the same data and overrides.
@@ -87,17 +90,24 @@ def run_locally(
         force: Train even if nothing is new.
         on_step: Called with a step's name and `started` or `ended`.
         runner: Of the steps; not given: `Processes`.
+        on_wait: Called with words if the run waits for another one (`lease.busy: queue`).
 
     Raises:
-        OutsideError: Another run of this project is under way, or the store cannot be reached.
+        OutsideError: The store cannot be reached.
         KeyboardInterrupt: After the run's record was written.
     """
-    store, steps = project_store(project), runner or Processes()
-    with only_run(home(project)):
+    steps = runner or Processes()
+    store, lease = project_store(project), project.settings.lease
+    patience = lease.patience if lease.busy == "queue" else 0.0
+    with contextlib.ExitStack() as stack:
+        try:
+            place = stack.enter_context(only_run(home(project), patience=patience, on_wait=on_wait))
+        except HomeBusy as busy:
+            return skipped_run(project, store, busy)
+        free_dead(store, place)
         close_interrupted_runs(project, store)
         run = new_run_id()
-        os.environ["EVERTRAIN_RUN_ID"] = run
-        os.environ[VARIABLE] = this_process()
+        stack.enter_context(_environment(run, place))
         log = home(project) / "logs" / f"{run}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         store.put(f"runs/{run}/started", b"")
@@ -111,12 +121,10 @@ def run_locally(
         try:
             with log.open("w") as file, _noticing_interrupts() as check:
                 with steps.at_work(run=run, store=store, log=file) as kfp_runner:
-                    watcher = _Watcher(file, on_step, check)
+                    watcher = _Watcher(file, on_step, on_wait, check)
                     _execute(home(project), parameters, kfp_runner, watcher, image=steps.image)
                 check()
         finally:
-            for variable in ("EVERTRAIN_RUN_ID", VARIABLE):
-                os.environ.pop(variable, None)
             record = finished_record(project, store, run)
         return record
 
@@ -127,44 +135,24 @@ def finished_record(project: Project, store: ObjectStore, run: str) -> RunRecord
         record = RunRecord.model_validate_json(store.get(run_record_key(run)))
     except (ObjectMissing, ValueError):
         record = write_report(project, store, run=run)
+    let_go(project, store, run=run)
     alert_once(project, store, record)
     return record
 
 
-def close_interrupted_runs(project: Project, store: ObjectStore) -> None:
-    """Write the record of every earlier run that was killed before it could, and tell of it.
-
-    However many there are, telling takes no longer than of one.
-    """
-    seen: dict[str, set[str]] = {}
-    for info in store.list("runs/"):
-        _, run, name = info.key.split("/", 2)
-        seen.setdefault(run, set()).add(name)
-    killed = [run for run, names in seen.items() if "run.json" not in names]
-    alert_each(project, store, [write_report(project, store, run=run) for run in killed])
-
-
 @contextlib.contextmanager
-def only_run(folder: Path) -> Iterator[None]:
-    """Hold the project's lock on this machine; the system lets go of it whatever happens.
-
-    Raises:
-        OutsideError: Another run holds it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "run.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            raise OutsideError(
-                f"another run of this project is under way ({file.read().strip() or 'no details'})",
-                hint="wait for it to end; its log is in " + str(folder / "logs"),
-            ) from error
-        file.truncate(0)
-        file.write(f"process {os.getpid()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
-        file.flush()
+def _environment(run: str, place: str) -> Iterator[None]:
+    """Tell the steps which run they belong to, whose child they are, and where they run."""
+    before = dict(os.environ)
+    os.environ.update({"EVERTRAIN_RUN_ID": run, VARIABLE: this_process(), PLACE: place})
+    os.environ.setdefault(STARTED_BY, "evertrain run")
+    try:
         yield
+    finally:
+        for variable in ("EVERTRAIN_RUN_ID", VARIABLE, PLACE, STARTED_BY):
+            os.environ.pop(variable)
+            if variable in before:
+                os.environ[variable] = before[variable]
 
 
 @contextlib.contextmanager
@@ -217,9 +205,11 @@ class _Watcher(io.TextIOBase):
         self,
         log: io.TextIOBase,
         on_step: Callable[[str, str], None],
+        on_wait: Callable[[str], None],
         check: Callable[[], None],
     ) -> None:
-        self.log, self.on_step, self.check, self.line = log, on_step, check, ""
+        self.log, self.on_step, self.on_wait, self.check = log, on_step, on_wait, check
+        self.line = ""
 
     def writable(self) -> bool:
         return True
@@ -235,6 +225,8 @@ class _Watcher(io.TextIOBase):
         return len(text)
 
     def _notice(self, line: str) -> None:
+        if waits := _WAITS.search(line):
+            self.on_wait(waits.group(1))
         found = _TASK.search(line)
         name = found.group(1).replace("-", "_") if found else ""
         if name in STEPS:

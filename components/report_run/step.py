@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,10 +30,25 @@ def run(project: str, store: str, overrides: list[str], report: str, state: str)
     from components.report_run.alerting import alert_once
 
     with step("report_run", project=project, store=store, overrides=overrides) as context:
-        ended = write_report(context.project, context.store, run=context.record.run)
+        try:
+            ended = write_report(context.project, context.store, run=context.record.run)
+        finally:
+            let_go(context.project, context.records, run=context.record.run)
         Path(report).parent.mkdir(parents=True, exist_ok=True)
         Path(report).write_bytes(context.store.get(report_key(context.record.run)))
         alert_once(context.project, context.store, ended)
+
+
+def let_go(project: Project, store: ObjectStore, *, run: str) -> None:
+    """Let go of the lease at the end of a run, if it is that run's."""
+    from components.common.holding import Holding
+
+    fence = f"run {run} may still be promoting"
+    with suppress(OutsideError, ValueError):  # not known: as if it were
+        promoting = read_records(store, run).get("promote_model")
+        if promoting is None or promoting.status == "done":
+            fence = ""
+    Holding(store, run=run, settings=project.settings.lease).let_go(fence=fence)
 
 
 def write_report(project: Project, store: ObjectStore, *, run: str) -> RunRecord:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from components.common.layout import fetch_object, home, project_store, tracking_uri
+from components.common.holding import guarded_store
+from components.common.layout import fetch_object, home, tracking_uri
 from components.common.project import open_project
 from components.common.records import threads_of
 from components.common.watchdog import end_with_parent
@@ -20,9 +21,20 @@ def checkpoint_prefix(run_key: str) -> str:
 
 
 def train(
-    *, project: str, store: str, overrides: list[str], run_key: str, splits: dict[str, Any]
+    *,
+    project: str,
+    store: str,
+    overrides: list[str],
+    run_key: str,
+    splits: dict[str, Any],
+    lease: int = 0,
 ) -> dict[str, Any]:
     """Train to the end and return what happened, as plain data (the same on every rank).
+
+    Args:
+        project, store, overrides, run_key: As of the step.
+        splits: What split_data left.
+        lease: Number of the run's lease, without which no checkpoint is written; 0: there is none.
 
     Raises:
         TrainingFailed: It diverged, or a checkpoint could not be written.
@@ -44,7 +56,8 @@ def train(
     opened = open_project(project, overrides=overrides)
     settings = opened.settings.training
     torch.set_num_threads(threads_of(settings))
-    objects, cache, task = project_store(opened, store), home(opened) / "cache", opened.task()
+    objects = guarded_store(opened, store, token=lease)
+    cache, task = home(opened) / "cache", opened.task()
     files = {
         part: fetch_object(objects, splits["parts"][part]["sha256"], cache)
         for part in ("train", "validation")

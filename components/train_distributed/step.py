@@ -38,6 +38,7 @@ def run(
             "overrides": overrides,
             "run_key": run_key,
             "splits": read_json(splits),
+            "lease": context.holding.token,
         }
         if context.project.settings.training.processes == 1:
             result = train(**job)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -221,7 +222,9 @@ def test_rollback_puts_version_1_back_for_whoever_serves_it(
     assert "hint: versions that were champion: 1, 2" in unknown.err
 
 
-def test_of_two_runs_at_once_the_second_says_who_holds_the_lock(fresh_project: Path) -> None:
+def test_of_two_runs_in_one_folder_the_second_is_skipped_and_says_who_is_under_way(
+    fresh_project: Path,
+) -> None:
     holder = subprocess.Popen(
         command("run", fresh_project), cwd="/", env=environment(), start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -233,10 +236,13 @@ def test_of_two_runs_at_once_the_second_says_who_holds_the_lock(fresh_project: P
             assert holder.poll() is None
             assert time.monotonic() < until
             time.sleep(0.1)
-        second = evertrain("run", fresh_project)
-        assert second.code == 3
-        assert f"process {holder.pid}" in second.err
-        assert "hint: " in second.err
+        second = evertrain("run", fresh_project, "--json")
+        assert second.code == 0, second.err
+        assert second.json["status"] == "skipped"
+        assert re.search(
+            rf"process {holder.pid}|run \S+ of \S+ \(evertrain run\) holds the lease since",
+            second.json["reasons"][0],
+        )
         os.killpg(holder.pid, signal.SIGINT)  # as Ctrl-C does: to the whole group
         said, _ = holder.communicate(timeout=60)
     finally:
@@ -246,5 +252,6 @@ def test_of_two_runs_at_once_the_second_says_who_holds_the_lock(fresh_project: P
     assert holder.returncode == 130
     assert "run the same command again" in said
     assert "Traceback" not in said
-    (record,) = evertrain("runs", fresh_project, "--json").json["runs"]
-    assert record["status"] == "interrupted"
+    runs = evertrain("runs", fresh_project, "--json").json["runs"]
+    assert sorted(record["status"] for record in runs) == ["interrupted", "skipped"]
+    assert evertrain("lease", fresh_project, "--json").json["free"]

@@ -19,7 +19,8 @@ from components.report_run.alerting import alert_each, alert_of, alert_once
 from components.report_run.step import run as report_run
 from components.report_run.step import write_report
 from infra.folder import FolderStore
-from pipelines.local import close_interrupted_runs, finished_record
+from pipelines.local import finished_record
+from pipelines.one_run import close_interrupted_runs
 from pipelines.runs import rewrite
 from tests.infra.alert_servers import web
 from tests.small_project.command import make_project
