@@ -10,10 +10,11 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from components.common.train_job_settings import NAME as _NAME
+from components.common.train_job_settings import TrainJobSettings
 from training_core.settings import Settings
 
 _QUANTITY = r"^$|^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
-_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 _BY_DIGEST = re.compile(r"^\S+@sha256:[0-9a-f]{64}$")
 
@@ -74,6 +75,9 @@ class PodSettings(Settings):
     )
 
 
+# A step whose nodes are pods of their own waits for them, and holds no accelerator meanwhile.
+_WAITING = {"cpu": "200m", "cpu_limit": "", "memory": "1Gi", "shared_memory": "", "gpus": 0}
+
 _USUAL_PODS: dict[StepName | Literal["default"], PodSettings] = {
     "default": PodSettings(cpu="1", memory="4Gi", scratch="20Gi")
 }
@@ -113,6 +117,9 @@ class ClusterSettings(Settings):
     pods: dict[StepName | Literal["default"], PodSettings] = Field(
         default_factory=lambda: dict(_USUAL_PODS), description="By step; `default` for all others."
     )
+    train_job: TrainJobSettings = Field(
+        TrainJobSettings(), description="How the nodes of one training come together."
+    )
 
     @field_validator("environment", "secrets")
     @classmethod
@@ -140,6 +147,16 @@ class ClusterSettings(Settings):
         if step in self.pods:
             given |= self.pods[step].model_dump(exclude_unset=True)
         return PodSettings.model_validate(given)
+
+    def waiting_pod(self) -> PodSettings:
+        """What the pod of `train_distributed` gets while nodes of its own do the work.
+
+        The nodes get `pod("train_distributed")`; this one keeps its time limit and its retries.
+        """
+        usual = self.pods.get("default", PodSettings()).model_dump(exclude_unset=True)
+        trained = self.pod("train_distributed")
+        limits = {"timeout": trained.timeout, "retries": trained.retries}
+        return PodSettings.model_validate(usual | _WAITING | limits)
 
 
 class ScheduleSettings(Settings):
