@@ -14,7 +14,7 @@ checkpoints/<run key>/...        training state (training_core.checkpoints); res
                                  once training has come to its end
 jobs/<run key>/<number>/...      what nodes of one training are told, and say
                                  (train_distributed/shared_job.py)
-spools/<run key>/...             figures that MLflow had not got when a training's pod ended
+spools/<run key>.<instant>.jsonl figures that MLflow has not got, of trainings whose pods may go
 checks.html                      the page of the last `evertrain check --page`
 promotions/<number>.json         the promotion log: the truth about the champion
 questions/<number>.json          the ledger: which holdout rows were asked for which decision

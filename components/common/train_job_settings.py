@@ -50,7 +50,10 @@ class TrainJobSettings(Settings):
         "back; 0: wait for all.",
     )
     port: int = Field(
-        29500, ge=1024, le=65535, description="On node 0, where nodes meet; its peers use others."
+        29500,
+        ge=1024,
+        le=65535,
+        description="hand: on node 0, where nodes meet; Kubeflow Trainer has its own, 29500.",
     )
     interface: str = Field(
         "",

@@ -61,7 +61,9 @@ def train(
     parameters = sum(p.numel() for p in model.parameters())  # before they are sharded
     checkpoints = Checkpoints(objects, checkpoint_prefix(run_key))
     stop = StopRequest()  # until here a signal ends it at once, whatever torch waits for
-    tracker = Tracker.open(opened, uri=tracking_uri(opened), run_key=run_key, rank=strategy.rank)
+    tracker = Tracker.open(
+        opened, uri=tracking_uri(opened), run_key=run_key, rank=strategy.rank, store=objects
+    )
     trainer = Trainer(
         task=task,
         model=model,

@@ -51,11 +51,13 @@ class Node:
         shared: The attempt.
         number: Of this node, from 0.
         host: Of node 0, as a name or address.
+        port: There; 0: as the attempt says.
     """
 
-    def __init__(self, shared: SharedJob, *, number: int, host: str) -> None:
+    def __init__(self, shared: SharedJob, *, number: int, host: str, port: int = 0) -> None:
         self.shared, self.number, self.host = shared, number, host
         self.job: JobOfNodes = shared.read()
+        self.port = port or self.job.port
         self.asked = False
         self._looked = 0.0  # when the store was last looked at
         self._alone_since = self._done_since = 0.0
@@ -125,8 +127,8 @@ class Node:
     def _way(self) -> Way | None:
         """Return the way to node 0; None: it cannot be met yet."""
         with suppress(OSError):  # its name is not known yet
-            way = way_to(self.host, self.job.port)
-            if self.number == 0 or answers(self.host, self.job.port):
+            way = way_to(self.host, self.port)
+            if self.number == 0 or answers(self.host, self.port):
                 return way
         return None
 
@@ -152,14 +154,14 @@ class Node:
         meeting = Meeting(
             name=self.job.identity,
             host=self.host,
-            port=self.job.port,
+            port=self.port,
             node=self.number,
             address=own_name(self.host, way.address) or way.address,
             nodes=(self.job.least, self.job.nodes),
             patience=self.job.meeting,
             stop_grace=self.job.stop_grace,
         )
-        self._say(f"meets the others at {self.host}:{self.job.port}, by {way.address} {interface}")
+        self._say(f"meets the others at {self.host}:{self.port}, by {way.address} {interface}")
         return start_torchrun(
             training,
             processes=self.job.processes,
@@ -214,7 +216,7 @@ class Node:
 
     def _nobody_came(self) -> OutsideError:
         return OutsideError(
-            f"node {self.number} waited {self.job.meeting:g} s at {self.host}:{self.job.port}, and "
+            f"node {self.number} waited {self.job.meeting:g} s at {self.host}:{self.port}, and "
             f"fewer than {self.job.least} nodes came together",
             hint="look for pods that wait for a machine or an image; let the pods of a TrainJob "
             "reach each other on all ports; a runtime with a podGroupPolicy starts all or none",
@@ -256,8 +258,10 @@ def main(words: Sequence[str] | None = None) -> int:
     if number == "" or not host:
         parser.error("--node and --host are needed where Kubeflow Trainer does not say them")
     end_with_parent()
+    port = 0 if given.host else int(os.environ.get("PET_MASTER_PORT", 0))
     try:
-        node = Node(SharedJob(open_store(given.store), given.job), number=int(number), host=host)
+        shared = SharedJob(open_store(given.store), given.job)
+        node = Node(shared, number=int(number), host=host, port=port)
         for asking in (signal.SIGTERM, signal.SIGINT):
             signal.signal(asking, node.ask)
         return node.run()

@@ -178,7 +178,10 @@ class ByTrainer:
         assert self._request is not None
         found = []
         for pod in self._jobs.pods(self._request.name, patience=10):
-            lines = last_lines(self._jobs, pod["metadata"]["name"])
+            name = pod["metadata"]["name"]
+            if index_of(pod) == 0 and self._follower is not None and self._follower.seen:
+                continue  # they are in this log already
+            lines = last_lines(self._jobs, name) or last_lines(self._jobs, name, previous=True)
             found += [f"node {index_of(pod)} | {line}" for line in lines]
         return found
 

@@ -118,7 +118,7 @@ def start_torchrun(
     # The host's own name may not resolve without a network.
     where = ["--standalone", "--local-addr=127.0.0.1"] if meeting is None else meeting.words()
     command = [
-        sys.executable, "-m", "torch.distributed.run", *where,
+        sys.executable, "-m", "components.train_distributed.agent", *where,
         "--no-python", f"--nproc-per-node={processes}",
         sys.executable, "-m", "components.train_distributed.worker", str(file),
     ]  # fmt: skip

@@ -104,7 +104,14 @@ class TrainerApi:
             time.sleep(wait)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def read(self, what: str, method: Callable[..., Any], *words: Any, **more: Any) -> Any:
+    def read(
+        self,
+        what: str,
+        method: Callable[..., Any],
+        *words: Any,
+        patience: float | None = None,
+        **more: Any,
+    ) -> Any:
         """Return the JSON of a reading request, as it came: the stock models refuse newer fields.
 
         Raises:
@@ -115,7 +122,7 @@ class TrainerApi:
             reply = method(*words, **more, _preload_content=False)
             return json.loads(reply.data)
 
-        return self.asked(what, work)
+        return self.asked(what, work, patience=patience)
 
     def _told(self, what: str, cause: BaseException) -> OutsideError:
         """Return a fault in words."""

@@ -29,12 +29,15 @@ class Follower:
         jobs: Of the namespace.
         name: Of the TrainJob.
         say: Called with each line.
+
+    Attributes:
+        seen: The instant of the last line, as the kubelet writes it; "" before the first.
     """
 
     def __init__(self, jobs: TrainJobs, name: str, *, say: Callable[[str], None]) -> None:
         self._jobs, self._name, self._say = jobs, name, say
         self._closing = threading.Event()
-        self._seen = ""  # the instant of the last line, as the kubelet writes it
+        self.seen = ""
         self._thread = threading.Thread(target=self._follow, name="log of node 0", daemon=True)
         self._thread.start()
 
@@ -61,9 +64,9 @@ class Follower:
         try:
             for line in _lines(reply):
                 instant, words = _parted(line)
-                if instant and instant <= self._seen:
+                if instant and instant <= self.seen:
                     continue
-                self._seen = instant or self._seen
+                self.seen = instant or self.seen
                 self._say(words)
                 if self._closing.is_set():
                     return
