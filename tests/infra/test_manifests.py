@@ -7,9 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
+from tests.cluster import crd_schemas
 from tests.cluster.installations import INSTALLATIONS, README, cluster_of, secrets, table, text_of
 from tests.cluster.pod_security import containers
 from tests.cluster.references import Cluster, dangling
@@ -30,6 +32,15 @@ def test_every_document_is_what_kubernetes_takes(installation: str) -> None:
     problems = {named(each): problems for each in found if (problems := check_manifest(each))}
     assert not problems
     assert len(found) > 15
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_oldest_kubernetes_that_the_readme_names_takes_it_too(overlay: str) -> None:
+    match = re.search(r"Kubernetes (1\.\d+) or later", README)
+    assert match is not None
+    for each in cluster_of(overlay).documents:
+        if crd_schemas.of(each["apiVersion"], each["kind"]) is None:
+            kubernetes_validate.validate(each, match[1], strict=True)
 
 
 @pytest.mark.parametrize("installation", INSTALLATIONS)
