@@ -48,7 +48,7 @@ class Case:
 
     def __init__(self, folder: Path, server: KfpServer) -> None:
         self.folder, self.server = folder, server
-        folder.mkdir()
+        folder.mkdir(parents=True)
         for name in FILES:
             shutil.copyfile(SMALL / name, folder / name)
         self.settings = yaml.safe_load((folder / "evertrain.yaml").read_text())
