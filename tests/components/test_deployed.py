@@ -55,7 +55,7 @@ def test_the_sections_that_differ_are_named(
         checks={"rows": 300},
         alerts={"channels": [{"type": "log"}]},
     )
-    with pytest.raises(ConfigurationError, match=r"it differs in alerts, checks$") as stopped:
+    with pytest.raises(ConfigurationError, match="it differs in alerts, checks\n") as stopped:
         check_deployed(open_project(fresh_project))
     assert "build and push the image again" in stopped.value.hint
 
