@@ -95,9 +95,11 @@ browser: ## Install Chromium and its driver where they are missing (Debian, Ubun
 	$(call apt_install,chromium chromium-driver fonts-liberation,Chromium)
 
 .PHONY: servers
-servers: ## Install PostgreSQL where it is missing (Debian, Ubuntu); tests start a server of their own
+servers: ## Install PostgreSQL and promtool where they are missing (Debian, Ubuntu); tests start servers of their own
 	@if $(call any_of,initdb) || compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null; then exit 0; fi; \
 	$(call apt_install,postgresql,PostgreSQL)
+	@if $(call any_of,promtool); then exit 0; fi; \
+	$(call apt_take,prometheus,usr/bin/promtool,promtool)
 
 ##@ Measure
 
@@ -199,6 +201,24 @@ fi; \
 echo "installing $(2)"; \
 $$sudo apt-get update -qq; \
 $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null
+endef
+
+# apt_take(package, file, what): one program of a package whose server nobody wants here.
+define apt_take
+command -v apt-get > /dev/null \
+	|| $(call fail,$(3) is not installed$(comma) and there is no apt-get to get it with,put $(3) somewhere in PATH); \
+sudo=; \
+if [ "$$(id -u)" != 0 ]; then \
+	command -v sudo > /dev/null || $(call fail,$(3) is not installed$(comma) and only root may install it,run as root: make $@); \
+	sudo=sudo; \
+fi; \
+echo "installing $(3)"; \
+$$sudo apt-get update -qq; \
+folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; cd "$$folder"; \
+apt-get download -qq $(1) 2> /dev/null \
+	|| $(call fail,apt-get could not download the package $(1),is the package index in reach?); \
+dpkg-deb -x $(1)_*.deb .; \
+$$sudo install $(2) /usr/local/bin/
 endef
 
 comma := ,
