@@ -23,15 +23,25 @@ def this_process() -> str:
 
 def end_with_parent() -> None:
     """Start watching, once, if there is something to watch."""
-    watched = os.environ.get(VARIABLE, "")
-    if watched and not any(thread.name == VARIABLE for thread in threading.enumerate()):
-        threading.Thread(target=_watch, args=(watched,), name=VARIABLE, daemon=True).start()
+    _end_with(os.environ.get(VARIABLE, ""))
+
+
+def end_with_launcher() -> None:
+    """Watch the process that started this one as well: a rank does not outlive its torchrun."""
+    launcher = os.getppid()
+    _end_with(f"{launcher}:{_started(launcher)}")
 
 
 def is_alive(named: str) -> bool:
     """Whether the process named by `this_process()` still runs."""
     pid, _, started = named.partition(":")
     return pid.isdigit() and _started(int(pid)) == started
+
+
+def _end_with(watched: str) -> None:
+    name = f"{VARIABLE} {watched}"
+    if watched and not any(thread.name == name for thread in threading.enumerate()):
+        threading.Thread(target=_watch, args=(watched,), name=name, daemon=True).start()
 
 
 def _watch(watched: str) -> None:
