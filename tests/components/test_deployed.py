@@ -74,6 +74,20 @@ def test_what_is_read_when_one_deploys_may_differ(
     check_deployed(open_project(fresh_project))
 
 
+def test_the_pods_of_nodes_are_those_that_were_deployed(
+    fresh_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its step makes them by what the image says; with one node nothing in the image does."""
+    nodes = {"nodes": 2, "batch_size": 256}
+    rewrite(fresh_project, training=nodes, cluster={"image": "registry/small@sha256:1"})
+    deployed(fresh_project, monkeypatch)
+    rewrite(fresh_project, cluster={"image": "registry/small@sha256:2", "host": "http://k"})
+    check_deployed(open_project(fresh_project))
+    rewrite(fresh_project, cluster={"pods": {"train_distributed": {"gpus": 8}}})
+    with pytest.raises(ConfigurationError, match="it differs in cluster\n"):
+        check_deployed(open_project(fresh_project))
+
+
 def test_the_first_step_ends_with_2_before_it_reads_any_data(
     fresh_project: Path,
     tmp_path: Path,
