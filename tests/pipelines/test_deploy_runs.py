@@ -19,8 +19,7 @@ from tests.cluster.conftest import kfp_home as kfp_home
 from tests.cluster.conftest import kfp_server as kfp_server
 from tests.cluster.faults import answer
 from tests.cluster.kfp_server import KfpServer, RunHandle
-from tests.pipelines.deploy_case import Case
-from tests.pipelines.test_deploy_faults import impatient
+from tests.pipelines.deploy_case import Case, impatient
 
 
 @pytest.fixture
