@@ -17,11 +17,16 @@ from training_core.errors import ConfigurationError
 VARIABLE = "EVERTRAIN_SETTINGS"
 # Read when one deploys, or given to the run as a parameter: the image's own are not used.
 _NOT_FROM_THE_IMAGE = {"cluster", "schedules", "watch", "store"}
+# But for the pods of a training's nodes, which its step makes. The image's digest cannot be in it.
+_NOT_OF_NODES = {"image", "project", "host", "namespace", "access", "timezone", "experiment",
+                 "pipeline"}  # fmt: skip
 
 
 def fingerprint(settings: ProjectSettings) -> str:
     """Return a short hash of each section, as `data=1f2e3d4c training=…`."""
     sections = settings.model_dump(mode="json", exclude=_NOT_FROM_THE_IMAGE)
+    if settings.training.nodes > 1:
+        sections["cluster"] = settings.cluster.model_dump(mode="json", exclude=_NOT_OF_NODES)
     return " ".join(f"{name}={digest_of(value)[:8]}" for name, value in sorted(sections.items()))
 
 

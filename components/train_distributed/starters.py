@@ -293,7 +293,8 @@ def image_of(cluster: ClusterSettings) -> str:
     Raises:
         ConfigurationError: It is not known.
     """
-    image = cluster.image or os.environ.get("EVERTRAIN_IMAGE", "")
+    # What was deployed, not what the file in the image says: that cannot know its own digest.
+    image = os.environ.get("EVERTRAIN_IMAGE", "") or cluster.image
     if not image:
         raise ConfigurationError(
             "it is not known which image the nodes of the training run",

@@ -81,6 +81,7 @@ class Follower:
     _read: dict[str, int] = field(default_factory=dict)
     _looks: int = 0
     _refusals: int = 0
+    _without_store: bool = False
 
     def follow(self, run: str, *, timeout: float) -> Run:
         """Wait for a run's end, saying what happens, and return it.
@@ -126,12 +127,15 @@ class Follower:
 
     def _pods(self, run: str, step: str, task: TaskState) -> tuple[str, ...]:
         """Names of the pods that do a step; none before it has begun."""
+        if self._without_store:
+            return task.pods
         try:
             record = StepRecord.model_validate_json(self.store.get(record_key(run, step)))
         except (LookupError, ValueError):
             return task.pods
         except OutsideError:
-            return task.pods  # the store is not to be read from here
+            self._without_store = True  # no credentials here, most often: one try is enough
+            return task.pods
         return (record.pod,) if record.pod else task.pods
 
 

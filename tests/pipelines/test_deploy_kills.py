@@ -12,8 +12,8 @@ import pytest
 from tests.cluster.conftest import kfp_home as kfp_home
 from tests.cluster.faults import Call, Fault, lost_reply
 from tests.cluster.kfp_server import KfpServer
-from tests.pipelines.deploy_case import Case, evertrain_here
-from tests.pipelines.test_deploy_faults import calls_of_a_change, changed, impatient, mended
+from tests.pipelines.deploy_case import Case, evertrain_here, impatient
+from tests.pipelines.test_deploy_faults import calls_of_a_change, changed, mended
 
 SPAWN = multiprocessing.get_context("forkserver")
 SPAWN.set_forkserver_preload(["kfp", "kfp.compiler", "kfp_server_api", "pipelines.cli"])
