@@ -23,7 +23,6 @@ from infra.lease_record import Grant, Holder, Seen
 from infra.store import ObjectStore
 
 SECONDS = 5.0  # the shortest that a lease may live
-PATIENCE = 25.0  # seconds that a contender tries
 End = Literal["lives", "killed", "crashes", "stopped", "stops_itself"]
 
 
@@ -152,6 +151,7 @@ class Contender:
 
     Attributes:
         end: What becomes of it; `killed` and `stopped` come from outside, at any moment.
+        patience: Seconds that it tries.
         skew: Seconds by which its wall clock is wrong.
         rate: Of its own clock, whose origin is its own too.
     """
@@ -161,6 +161,7 @@ class Contender:
     folder: Path
     end: End = "lives"
     rounds: int = 2
+    patience: float = 25.0
     weather: Weather = field(default_factory=Weather)
     skew: float = 0.0
     rate: float = 1.0
@@ -176,7 +177,8 @@ class Contender:
         self.notes = Notes(self.folder / "beliefs")
         self.resource = Resource(self.folder / "resource")
         self.stops = self.chance.randint(1, 6) if self.end == "stops_itself" else 0
-        until = boot_seconds() + PATIENCE
+        self.where = self.chance.choice(["before it looks at the clock", "before it writes"])
+        until = boot_seconds() + self.patience
         with suppress(Crash):
             for number in range(self.rounds):
                 grant = self._take(Holder(run=f"{self.name}-{number}"), until)
@@ -228,8 +230,14 @@ class Contender:
         end = boot_seconds() + chance.choice([0, 0.1, 0.5, 1, 2, 4])
         renewed = boot_seconds()
         while boot_seconds() < end:
+            self._stop_here("before it looks at the clock")
             now = boot_seconds()
             believes = self.lease.clock() < grant.until
+            if believes:
+                self.notes.add(name, "holds", grant.token, now)
+                if chance.random() < 0.3:
+                    self._stop_here("before it writes")
+                    self.resource.write(name, grant.token)
             if not believes or now - renewed > SECONDS / 3:
                 try:
                     grant = self.lease.renew(grant, seconds=SECONDS)
@@ -238,15 +246,12 @@ class Contender:
                     return
                 except OutsideError:
                     pass
-            elif believes:
-                self.notes.add(name, "holds", grant.token, now)
-                if chance.random() < 0.3:
-                    self._stop_here()
-                    self.resource.write(name, grant.token)
             time.sleep(chance.uniform(0.01, 0.05))
 
-    def _stop_here(self) -> None:
-        """The worst moment to be paused: after the last look at the clock, before the write."""
+    def _stop_here(self, where: str) -> None:
+        """Be paused: just before a look at the clock or, which is worst, between it and a write."""
+        if where != self.where:
+            return
         self.stops -= 1
         if self.stops == 0:
             self.notes.add(self.name, "stopped", 0, boot_seconds())

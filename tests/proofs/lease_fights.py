@@ -6,8 +6,8 @@
 In each fight two to eight contenders, threads and processes, want one lease several times each; it
 lives five seconds, the shortest there is. Fights take turns on a folder and on S3. Some contenders
 are killed (SIGKILL, or at an operation at the store, before or after it). Some are paused for
-longer than the lease lives (SIGSTOP, at any moment, or between their last look at the clock and a
-write). Wall clocks are wrong by up to a year, own clocks run up to two percent fast or slow. The
+longer than the lease lives (SIGSTOP, at any moment, or just before or after a look at the clock,
+before they write). Wall clocks are wrong by up to a year, own clocks run up to two percent fast or slow. The
 store is slow, gets stuck, loses replies, refuses, and makes writes seconds after it was given up
 on.
 
@@ -35,8 +35,9 @@ import time
 import traceback
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,6 @@ from infra.store import ObjectStore
 from tests.infra.loopback import BUCKET, S3Server
 from tests.infra.seaweed import s3_running
 from tests.proofs.lease_contenders import (
-    PATIENCE,
     SECONDS,
     Contender,
     End,
@@ -58,8 +58,9 @@ from tests.proofs.lease_contenders import (
 from tests.proofs.reporting import tell
 
 _AT_ONCE = 20  # fights; most of the time they wait
-_LONGEST = 3 * PATIENCE  # seconds, of a fight
+_LONGEST = 75  # seconds, of a fight
 _BAD = ("two_holders", "stale_writes", "tokens_repeated", "late", "broken")
+ENDS: tuple[End, ...] = ("lives",) * 5 + ("killed", "crashes", "stopped", "stops_itself")
 Figures = dict[str, float]
 
 
@@ -70,7 +71,8 @@ def fights(
     s3: S3Server | None,
     at_once: int = _AT_ONCE,
     seed: int = 0,
-    calm: bool = False,
+    patience: float = 25.0,
+    ends: Sequence[End] = ENDS,
 ) -> Figures:
     """Hold `count` fights; return the figures.
 
@@ -80,7 +82,8 @@ def fights(
         s3: A server; None: folders only.
         at_once: How many are under way at a time.
         seed: Of the first fight; they count up.
-        calm: In good weather, with nobody killed or paused.
+        patience: Seconds that a contender tries.
+        ends: What becomes of contenders; one is drawn for each.
     """
     figures: Counter[str] = Counter()
     longest = 0.0
@@ -91,7 +94,7 @@ def fights(
             number = left.pop(0)
             place = folder / f"fight-{number}"
             place.mkdir()
-            running[_forked(lambda n=number, p=place: _fight(n, p, s3, calm=calm))] = place  # type: ignore[misc]
+            running[forked(lambda n=number, p=place: _fight(n, p, s3, patience, ends))] = place  # type: ignore[misc]
         place = running.pop(_next_of(running))
         found = _judged(place)
         longest = max(longest, found.pop("longest_held"))
@@ -114,7 +117,7 @@ def _next_of(running: dict[int, Path]) -> int:
         time.sleep(0.02)
 
 
-def _forked(work: Callable[[], None]) -> int:
+def forked(work: Callable[[], None]) -> int:
     """Do something in a process of its own, which has all that is imported here."""
     pid = os.fork()
     if pid:
@@ -130,15 +133,20 @@ def _forked(work: Callable[[], None]) -> int:
         os._exit(code)
 
 
-def _fight(number: int, place: Path, s3: S3Server | None, *, calm: bool) -> None:
+def _fight(
+    number: int, place: Path, s3: S3Server | None, patience: float, ends: Sequence[End]
+) -> None:
     """Hold one fight, in a process of its own; leave what was seen in files."""
     chance = random.Random(number)
     open_store = _stores(number, place, s3)
-    contenders = [_contender(n, place, chance, calm=calm) for n in range(chance.randint(2, 8))]
+    contenders = [
+        replace(_contender(n, place, chance), patience=patience, end=chance.choice(ends))
+        for n in range(chance.randint(2, 8))
+    ]
     alone = [c.end in ("killed", "stopped", "stops_itself") for c in contenders]
     alone = [each or chance.random() < 0.4 for each in alone]
     processes = {
-        _forked(lambda c=c: _as_process(c, open_store)): c  # type: ignore[misc]
+        forked(lambda c=c: _as_process(c, open_store)): c  # type: ignore[misc]
         for c, is_process in zip(contenders, alone, strict=True)
         if is_process
     }
@@ -163,11 +171,7 @@ def _fight(number: int, place: Path, s3: S3Server | None, *, calm: bool) -> None
     (place / "facts").write_text(json.dumps(facts))
 
 
-def _contender(number: int, place: Path, chance: random.Random, *, calm: bool) -> Contender:
-    name, seed = f"c{number}", chance.getrandbits(32)
-    if calm:
-        return Contender(name, seed, place)
-    ends: list[End] = ["lives"] * 5 + ["killed", "crashes", "stopped", "stops_itself"]  # type: ignore[assignment]
+def _contender(number: int, place: Path, chance: random.Random) -> Contender:
     weathers = [Weather()] * 3 + [
         Weather(slow=0.2),
         Weather(stuck=0.05),
@@ -175,10 +179,9 @@ def _contender(number: int, place: Path, chance: random.Random, *, calm: bool) -
         Weather(late=0.15, slow=0.05),
     ]
     return Contender(
-        name,
-        seed,
+        f"c{number}",
+        chance.getrandbits(32),
         place,
-        end=chance.choice(ends),
         rounds=chance.randint(1, 3),
         weather=chance.choice(weathers),
         skew=chance.choice([0, 0, 3600, -3600, 3.15e7, -3.15e7]),
@@ -276,7 +279,9 @@ def _judged(place: Path) -> Figures:
     pairs = [(a, b) for n, a in enumerate(tokens) for b in tokens[n + 1 :]]
     taken = [line for line in writes if line["taken"]]
     grants = Counter(line["token"] for line in beliefs if line["what"] == "took")
-    late, longest = _lateness([json.loads(line) for line in (place / "looks").open()])
+    late, longest = _lateness(
+        [json.loads(line) for line in (place / "looks").read_text().splitlines()]
+    )
     return {
         **facts,
         "killed": disturbed.get("SIGKILL", 0),
@@ -298,7 +303,7 @@ def _judged(place: Path) -> Figures:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.open()] if path.exists() else []
+    return list(map(json.loads, path.read_text().splitlines())) if path.exists() else []
 
 
 def _lateness(looks: list[list[Any]]) -> tuple[int, float]:
