@@ -70,6 +70,7 @@ def test_a_lost_reply_does_not_start_a_second_run(
     kubeflow: Kubeflow, kfp_server: KfpServer
 ) -> None:
     first = start(kubeflow, "same")
+    kfp_server.runs[first].created += 60  # by a clock that was set back: it is listed first
     kfp_server.faults.add("POST", "*/runs", lost_reply())
     second = start(kubeflow, "same")
     assert set(kfp_server.runs) == {first, second}
