@@ -11,7 +11,7 @@ from components.common.project import open_project
 from pipelines.deploy.deploying import connect
 from tests.cluster.conftest import kfp_home as kfp_home
 from tests.cluster.conftest import kfp_server as kfp_server
-from tests.cluster.faults import answer, hang
+from tests.cluster.faults import Fault, hang
 from tests.cluster.kfp_server import Account, KfpServer
 from tests.infra.alert_servers import certificate
 from tests.pipelines.deploy_case import Case, impatient
@@ -68,7 +68,8 @@ def test_no_host_at_all_is_said_with_the_ways_to_name_one(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307])
 def test_a_redirection_to_a_login_is_not_taken_for_an_empty_server(case: Case, status: int) -> None:
-    case.server.faults.add("GET", "*", answer(status), times=None)
+    login = (("Location", f"{case.server.url}/dex/auth"),)
+    case.server.faults.add("GET", "*", Fault("answer", status=status, headers=login), times=None)
     ended = case.deploy()
     assert ended.code == 2
     assert "to a page to log in at" in ended.err

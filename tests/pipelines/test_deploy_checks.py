@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from tests.cluster.conftest import kfp_home as kfp_home
 from tests.cluster.conftest import kfp_server as kfp_server
 from tests.cluster.kfp_server import KfpServer
 from tests.pipelines.deploy_case import DEPLOYABLE, NIGHTLY, Case
+from tests.small_project.command import command, environment
 
 CLUSTER = DEPLOYABLE["cluster"]
 
@@ -117,3 +121,27 @@ def test_words_that_do_not_go_together_are_refused(
     assert ended.code == 2
     assert said in ended.err
     assert case.server.requests == []
+
+
+@pytest.mark.parametrize(("answer", "done"), [("yes\n", True), ("no\n", False), ("\n", False)])
+def test_on_a_terminal_it_asks_and_does_what_is_answered(
+    case: Case, answer: str, done: bool
+) -> None:
+    terminal, theirs = os.openpty()
+    os.write(terminal, answer.encode())
+    process = subprocess.run(
+        command("deploy", case.folder, "--host", case.server.url),
+        stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, text=True, timeout=120, cwd="/",
+        env={**environment(), "NO_COLOR": "1", "TERM": "dumb"}, check=False,
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):  # the other end is closed: all was read
+        while chunk := os.read(terminal, 1 << 16):
+            said += chunk
+    os.close(terminal)
+    assert process.returncode == 0, said
+    assert b"Do this? yes or no [no]" in said
+    assert (b"nothing was changed" in said) != done
+    assert bool(case.server.recurring_runs) == done
+    assert "create" in process.stdout

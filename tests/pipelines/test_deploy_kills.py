@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ SPAWN.set_forkserver_preload(["kfp", "kfp.compiler", "kfp_server_api", "pipeline
 
 
 def _deploy(folder: str, url: str) -> None:
-    evertrain_here("deploy", folder, "--host", url, "--yes")
+    sys.exit(evertrain_here("deploy", folder, "--host", url, "--yes").code)
 
 
 def _killed(case: Case, *, after: int) -> int:
@@ -66,3 +67,33 @@ def test_a_deploy_that_is_killed_after_any_request_is_mended_by_the_next(
             assert len([each for each in there if each.enabled]) <= 1, after
             assert first or there, after
             mended(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_until_a_schedule_fires_again(
+    kfp_home: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """It comes when the old one was just switched off."""
+    with KfpServer() as server:
+        case = Case(tmp_path / "project", server)
+        impatient(case, patience=5.0, timeout=5.0)
+        assert case.deploy().code == 0
+        old = case.one("nightly").key
+        changed(case)
+        process = SPAWN.Process(target=_deploy, args=(str(case.folder), server.url))
+
+        def script(call: Call) -> None:
+            if call.method == "POST" and call.path.endswith(":disable"):
+                assert process.pid is not None
+                os.kill(process.pid, number)
+
+        server.faults.script = script
+        process.start()
+        process.join(60)
+        server.faults.clear()
+        assert process.exitcode == (130 if number == signal.SIGINT else -number)
+        firing = [each.key for each in case.schedules["small-nightly"] if each.enabled]
+        assert len(firing) == 1
+        assert firing != [old]
+        mended(case)
