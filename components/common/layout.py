@@ -12,6 +12,7 @@ keys/<run key>/<step>.json       the latest finished record of a step for this k
 keys/<run key>/finished.json     written when a run with this key has reached its decision
 checkpoints/<run key>/...        training state (training_core.checkpoints)
 checks.html                      the page of the last `evertrain check --page`
+lease.json                       which run is under way (infra/lease.py); never deleted
 promotions/<number>.json         the promotion log: the truth about the champion
 questions/<number>.json          the ledger: which holdout rows were asked for which decision
 noise/<digest>/<run key>.json    what replicas of a training differed by, for these settings
