@@ -16,6 +16,7 @@ jobs/<run key>/<number>/...      what nodes of one training are told, and say
                                  (train_distributed/shared_job.py)
 spools/<run key>.<instant>.jsonl figures that MLflow has not got, of trainings whose pods may go
 checks.html                      the page of the last `evertrain check --page`
+lease.json                       which run is under way (infra/lease.py); never deleted
 promotions/<number>.json         the promotion log: the truth about the champion
 questions/<number>.json          the ledger: which holdout rows were asked for which decision
 noise/<digest>/<run key>.json    what replicas of a training differed by, for these settings

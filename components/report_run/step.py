@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components.common.champion import PromotionLog, champion_and_previous
 from components.common.data_figures import SnapshotFigures
+from components.common.layout import record_key
 from components.common.project import Project
 from components.common.records import StepRecord, read_records, step
 from components.common.run_record import (
@@ -18,7 +18,7 @@ from components.common.run_record import (
     report_key,
     run_record_key,
 )
-from infra.errors import OutsideError
+from infra.errors import ObjectMissing, OutsideError
 from infra.store import ObjectStore
 
 if TYPE_CHECKING:
@@ -44,10 +44,14 @@ def let_go(project: Project, store: ObjectStore, *, run: str) -> None:
     from components.common.holding import Holding
 
     fence = f"run {run} may still be promoting"
-    with suppress(OutsideError, ValueError):  # not known: as if it were
-        promoting = read_records(store, run).get("promote_model")
-        if promoting is None or promoting.status == "done":
+    try:
+        content = store.get(record_key(run, "promote_model"))
+        if StepRecord.model_validate_json(content).status == "done":
             fence = ""
+    except ObjectMissing:
+        fence = ""
+    except (OutsideError, ValueError):
+        pass  # not known: as if it were
     Holding(store, run=run, settings=project.settings.lease).let_go(fence=fence)
 
 

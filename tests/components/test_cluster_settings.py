@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from components.common.cluster_settings import ClusterSettings
 from components.common.project import open_project
 from components.common.provenance import provenance
-from components.common.trigger_settings import WatchSettings
+from components.common.trigger_settings import LeaseSettings, WatchSettings
 from training_core.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +54,12 @@ def test_an_image_is_named_by_its_digest_or_it_is_not() -> None:
     assert ClusterSettings(image=f"registry/evertrain:1@{digest}").by_digest
     for image in ("", "evertrain:0.1.0", "evertrain@sha256:abc", f"evertrain@{digest} "):
         assert not ClusterSettings(image=image).by_digest
+
+
+def test_a_lease_that_a_step_s_end_would_shorten_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"between \(60\) is shorter than seconds \(120\)"):
+        LeaseSettings(between=60)
+    assert LeaseSettings(seconds=60, between=60).between == 60
 
 
 def test_a_batch_that_is_forced_before_it_is_quiet_is_refused() -> None:

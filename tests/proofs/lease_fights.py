@@ -7,9 +7,9 @@ In each fight two to eight contenders, threads and processes, want one lease sev
 lives five seconds, the shortest there is. Fights take turns on a folder and on S3. Some contenders
 are killed (SIGKILL, or at an operation at the store, before or after it). Some are paused for
 longer than the lease lives (SIGSTOP, at any moment, or just before or after a look at the clock,
-before they write). Wall clocks are wrong by up to a year, own clocks run up to two percent fast or slow. The
-store is slow, gets stuck, loses replies, refuses, and makes writes seconds after it was given up
-on.
+before they write). Wall clocks are wrong by up to a year, own clocks run up to two percent fast or
+slow. The store is slow, gets stuck, loses replies, refuses, and makes writes seconds after it was
+given up on.
 
 Three witnesses, none of whom is the lease: what contenders wrote down whenever they believed to
 hold it, by a clock that all processes share; a resource that takes no write with a lower token than
@@ -39,7 +39,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from infra.errors import OutsideError
 from infra.folder import FolderStore
@@ -55,13 +54,12 @@ from tests.proofs.lease_contenders import (
     Weather,
     skew_wall_clock,
 )
+from tests.proofs.lease_oracle import BAD, Figures, judged
 from tests.proofs.reporting import tell
 
 _AT_ONCE = 20  # fights; most of the time they wait
 _LONGEST = 75  # seconds, of a fight
-_BAD = ("two_holders", "stale_writes", "tokens_repeated", "late", "broken")
 ENDS: tuple[End, ...] = ("lives",) * 5 + ("killed", "crashes", "stopped", "stops_itself")
-Figures = dict[str, float]
 
 
 def fights(
@@ -96,12 +94,12 @@ def fights(
             place.mkdir()
             running[forked(lambda n=number, p=place: _fight(n, p, s3, patience, ends))] = place  # type: ignore[misc]
         place = running.pop(_next_of(running))
-        found = _judged(place)
+        found = judged(place)
         longest = max(longest, found.pop("longest_held"))
         figures.update(found)
         figures["fights"] += 1
-        if any(found[name] for name in _BAD):
-            words = {name: found[name] for name in _BAD if found[name]}
+        if any(found[name] for name in BAD):
+            words = {name: found[name] for name in BAD if found[name]}
             print(f"{place.name}: {words}", file=sys.stderr, flush=True)
         if int(figures["fights"]) % 50 == 0:
             print(f"{figures['fights']}/{count}  {dict(figures)}", file=sys.stderr, flush=True)
@@ -261,67 +259,6 @@ def _stores(number: int, place: Path, s3: S3Server | None) -> Callable[[], Objec
     return lambda: S3Store(bucket=BUCKET, prefix=prefix)
 
 
-def _judged(place: Path) -> Figures:
-    """Hear the witnesses of a fight."""
-    if not (place / "facts").exists():
-        return {"broken": 1, "longest_held": 0.0} | dict.fromkeys(_BAD[:-1], 0)
-    facts, disturbed = (json.loads((place / name).read_text()) for name in ("facts", "disturbed"))
-    beliefs = _lines(place / "beliefs")
-    writes = _lines(place / "resource")
-    first: dict[int, float] = {}
-    last: dict[int, float] = {}
-    for line in beliefs:
-        if line["what"] == "holds":
-            token, at = line["token"], line["at"]
-            first[token] = min(first.get(token, at), at)
-            last[token] = max(last.get(token, at), at)
-    tokens = sorted(first)
-    pairs = [(a, b) for n, a in enumerate(tokens) for b in tokens[n + 1 :]]
-    taken = [line for line in writes if line["taken"]]
-    grants = Counter(line["token"] for line in beliefs if line["what"] == "took")
-    late, longest = _lateness(
-        [json.loads(line) for line in (place / "looks").read_text().splitlines()]
-    )
-    return {
-        **facts,
-        "killed": disturbed.get("SIGKILL", 0),
-        "stopped": disturbed.get("SIGSTOP", 0) + disturbed.get("stops", 0),
-        "replies_lost": sum(line["token"] for line in beliefs if line["what"] == "lost"),
-        "holders": sum(grants.values()),
-        "taken_over": sum(line["what"] == "took over" for line in beliefs),
-        "writes": len(taken),
-        "writes_refused": len(writes) - len(taken),
-        "two_holders": sum(last[a] >= first[b] for a, b in pairs),
-        "stale_writes": sum(
-            any(first[b] <= line["at"] for b in tokens if b > line["token"]) for line in taken
-        ),
-        "tokens_repeated": sum(n - 1 for n in grants.values()),
-        "late": late,
-        "longest_held": longest,
-        "broken": int(disturbed["hung"] > 0),
-    }
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return list(map(json.loads, path.read_text().splitlines())) if path.exists() else []
-
-
-def _lateness(looks: list[list[Any]]) -> tuple[int, float]:
-    """Count looks that found held what should have been free; say how old the oldest held one was.
-
-    A version was written before the end of the first look that saw it: a look that began later than
-    the lease's time after that must find it free.
-    """
-    seen: dict[str, float] = {}
-    late, longest = 0, 0.0
-    for began, ended, version, held, free in looks:
-        since = began - seen.setdefault(version, ended)
-        if held and not free:
-            late += since > SECONDS
-            longest = max(longest, since)
-    return late, round(longest, 2)
-
-
 @contextmanager
 def _server(folder: Path) -> Iterator[S3Server]:
     (folder / "weed").mkdir()
@@ -340,7 +277,7 @@ def main() -> int:
         s3 = stack.enter_context(_server(folder))
         figures = fights(arguments.count or arguments.number, folder, s3=s3)
     tell("lease_fights", figures)
-    return int(any(figures[name] for name in _BAD))
+    return int(any(figures[name] for name in BAD))
 
 
 if __name__ == "__main__":
