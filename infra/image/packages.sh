@@ -43,13 +43,13 @@ esac
 install --requirement all.txt
 
 # What nobody runs here: headers and static libraries (there is no compiler), torch's test programs,
-# packages' own tests, MLflow's pages in a browser (its server has an image of its own).
+# packages' own tests. MLflow's pages stay: its server runs in this image too (infra/kubernetes).
 cd "$site"
 rm -rf torch/include torch/test pyarrow/include pyarrow/*.pyx pyarrow/*.pxd
 find torch/bin -type f ! -name torch_shm_manager -delete
 find . -name '*.a' -delete
 find . -type d -name tests -prune -exec rm -rf {} +
-rm -rf mlflow/server/js/build
+find mlflow/server/js/build -name '*.map' -delete
 
 # Bytecode that is known by its source's content, since files' times say nothing. A few templates
 # and files for other versions are no Python of this one.
