@@ -115,10 +115,10 @@ class FolderStore:
             return None
         return ObjectInfo(key, status.st_size, version_of(status))
 
-    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+    def list(self, prefix: str = "", *, after: str = "") -> Iterator[ObjectInfo]:
         check_prefix(prefix, self.uri)
         try:
-            yield from walk(self.root, prefix)
+            yield from walk(self.root, prefix, after=after)
         except OSError as error:
             raise OutsideError(f"cannot list the object store {self.uri}: {error}") from error
 

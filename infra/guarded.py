@@ -57,5 +57,5 @@ class GuardedStore:
     def info(self, key: str) -> ObjectInfo | None:
         return self._store.info(key)
 
-    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        return self._store.list(prefix)
+    def list(self, prefix: str = "", *, after: str = "") -> Iterator[ObjectInfo]:
+        return self._store.list(prefix, after=after)

@@ -113,10 +113,10 @@ class S3Store:
             head = self._head(key)
         return ObjectInfo(key, head["ContentLength"], etag(head)) if head else None
 
-    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+    def list(self, prefix: str = "", *, after: str = "") -> Iterator[ObjectInfo]:
         check_prefix(prefix, self.uri)
         with self._faults("list", prefix):
-            yield from listed(self._client, self.bucket, self._root, prefix)
+            yield from listed(self._client, self.bucket, self._root, prefix, after=after)
 
     def delete(self, key: str) -> None:
         with self._faults("delete", key):

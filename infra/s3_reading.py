@@ -92,17 +92,21 @@ def _md5_of(reply: dict[str, Any], bucket: str) -> str:
     return tag if is_md5 and not encrypted and not own_key else ""
 
 
-def listed(client: Any, bucket: str, root: str, prefix: str) -> Iterator[ObjectInfo]:
-    """Yield the objects below `root` whose keys start with a prefix, in key order.
+def listed(
+    client: Any, bucket: str, root: str, prefix: str, *, after: str = ""
+) -> Iterator[ObjectInfo]:
+    """Yield the objects below `root` whose keys start with a prefix, in key order, after a key.
 
-    AWS lists general purpose buckets in key order: a page is held at a time. Others need not
-    (SeaweedFS puts `a/b` before `a-b`), so their listing is sorted here: some 250 bytes an object.
+    AWS lists general purpose buckets in key order: a page is held at a time, and what is asked for
+    begins after the key. Others need not (SeaweedFS puts `a/b` before `a-b`), so their listing is
+    whole, and sorted here: some 250 bytes an object.
     """
-    found = _entries(client, bucket, root, prefix)
     host = urlparse(str(client.meta.endpoint_url)).hostname or ""
     if host.endswith((".amazonaws.com", ".amazonaws.com.cn")) and not bucket.endswith("--x-s3"):
-        yield from _in_order(found, bucket)
+        start = {"StartAfter": root + after} if after else {}
+        yield from _in_order(_entries(client, bucket, root, prefix, **start), bucket)
         return
+    found = (i for i in _entries(client, bucket, root, prefix) if i.key > after)
     # one text an object takes a third of the memory of three fields; \0 sorts before all else
     lines = sorted(f"{info.key}\0{info.size}\0{info.version}" for info in found)
     for line in lines:
@@ -110,8 +114,12 @@ def listed(client: Any, bucket: str, root: str, prefix: str) -> Iterator[ObjectI
         yield ObjectInfo(key, int(size), version)
 
 
-def _entries(client: Any, bucket: str, root: str, prefix: str) -> Iterator[ObjectInfo]:
-    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=root + prefix)
+def _entries(
+    client: Any, bucket: str, root: str, prefix: str, **start: str
+) -> Iterator[ObjectInfo]:
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=root + prefix, **start
+    )
     for page in pages:
         for entry in page.get("Contents", ()):
             key = entry["Key"].removeprefix(root)

@@ -118,8 +118,14 @@ class ObjectStore(Protocol):
     def info(self, key: str) -> ObjectInfo | None:
         """Return what is known of an object, or None if there is none."""
 
-    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Yield every object whose key starts with the prefix, in key order."""
+    def list(self, prefix: str = "", *, after: str = "") -> Iterator[ObjectInfo]:
+        """Yield every object whose key starts with the prefix, in key order.
+
+        Args:
+            prefix: Of the keys.
+            after: Only keys that sort behind this text are yielded. A folder, and a bucket of AWS,
+                look at little else: of a million objects the last ones cost no more than of few.
+        """
 
     def delete(self, key: str) -> None:
         """Remove an object; removing what is not there is no error."""

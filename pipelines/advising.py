@@ -32,6 +32,7 @@ from pipelines.backtest.reckoning import MONTH, interval_of
 from pipelines.backtest.result import read_results, waiting_in
 from pipelines.backtest.scoring import row_metric
 from pipelines.backtest.settings import backtests
+from pipelines.examining import examine_newest
 from pipelines.runs import run_names
 from training_core.errors import EvertrainError
 
@@ -53,7 +54,7 @@ class Came:
     held: pd.DataFrame
 
 
-def advice_for(project: Project, *, worth: float | None = None) -> Advice:
+def advice_for(project: Project, *, worth: float | None = None, validate: bool = False) -> Advice:
     """Advise on a project as it is now.
 
     What cannot be found out is said among the unknown, whatever the reason.
@@ -61,6 +62,8 @@ def advice_for(project: Project, *, worth: float | None = None) -> Advice:
     Args:
         project: The project.
         worth: The smallest gain that is worth a training; None: the retraining noise.
+        validate: Validate the newest data, and go by what has moved there; else by what the last
+            run after the champion's found.
     """
     store, rule = project_store(project), project.settings.decision
     champion = champion_entry(PromotionLog(store).entries())
@@ -82,8 +85,14 @@ def advice_for(project: Project, *, worth: float | None = None) -> Advice:
     except (EvertrainError, OutsideError, ValueError, KeyError) as error:
         words = error.what if isinstance(error, EvertrainError | OutsideError) else repr(error)
         failed.append(f"the champion could not be scored on the newest labels: {words}")
+    moved = None
+    try:
+        seen = examine_newest(project, store) if validate else newest_validated(store, champion)
+        moved = moves_of(seen)
+    except (EvertrainError, OutsideError) as error:
+        failed.append(f"the newest data could not be validated: {error.what}")
     found = advise(
-        moved=moves_of(newest_validated(store, champion)),
+        moved=moved,
         kept=kept,
         waiting=waiting_in(read_results(backtests(project)), metric, months),
         worth=least,

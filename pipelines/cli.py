@@ -16,7 +16,14 @@ import typer
 from components.common.project import open_project
 from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
-from pipelines import cluster_commands, lease_commands, model_commands, schedule_commands, show
+from pipelines import (
+    cluster_commands,
+    lease_commands,
+    model_commands,
+    schedule_commands,
+    show,
+    watch_command,
+)
 from pipelines.arguments import JsonOption, ProjectArgument, ProjectOption, SetOption
 from pipelines.runners import ImageOption, Runner, RunnerOption, chosen_runner
 from training_core.errors import ConfigurationError, EvertrainError
@@ -31,6 +38,7 @@ app = typer.Typer(
 app.command()(schedule_commands.backtest)
 app.command()(schedule_commands.advise)
 app.command()(cluster_commands.deploy)
+app.command()(watch_command.watch)
 
 
 @app.command()

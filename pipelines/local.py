@@ -80,6 +80,7 @@ def run_locally(
     on_step: Callable[[str, str], None] = lambda step, event: None,
     runner: StepRunner | None = None,
     on_wait: Callable[[str], None] = lambda words: None,
+    on_begin: Callable[[str], None] = lambda run: None,
 ) -> RunRecord:
     """Run the pipeline and return the run's record; `skipped` if another run is under way.
 
@@ -91,6 +92,7 @@ def run_locally(
         on_step: Called with a step's name and `started` or `ended`.
         runner: Of the steps; not given: `Processes`.
         on_wait: Called with words if the run waits for another one (`lease.busy: queue`).
+        on_begin: Called with the run's id before anything is done; what it raises ends the run.
 
     Raises:
         OutsideError: The store cannot be reached.
@@ -105,8 +107,9 @@ def run_locally(
         except HomeBusy as busy:
             return skipped_run(project, store, busy)
         free_dead(store, place)
-        close_interrupted_runs(project, store)
         run = new_run_id()
+        on_begin(run)
+        close_interrupted_runs(project, store)
         stack.enter_context(_environment(run, place))
         log = home(project) / "logs" / f"{run}.log"
         log.parent.mkdir(parents=True, exist_ok=True)

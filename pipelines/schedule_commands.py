@@ -52,6 +52,13 @@ def advise(
             min=0, help="Smallest gain that is worth a training; default: the retraining noise."
         ),
     ] = None,
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate",
+            help="Validate the newest data first; else by what the last run found in its data.",
+        ),
+    ] = False,
     data: Annotated[str, typer.Option(help="Data URI instead of data.source.")] = "",
     settings: SetOption = None,
     as_json: JsonOption = False,
@@ -61,4 +68,5 @@ def advise(
     from pipelines.advising import advice_for
 
     opened = open_project(project, overrides=settings, data=data)
-    show_backtest.advice(advice_for(opened, worth=worth), as_json=as_json)
+    found = advice_for(opened, worth=worth, validate=validate)
+    show_backtest.advice(found, as_json=as_json)

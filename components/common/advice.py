@@ -99,6 +99,8 @@ class Advice(_Said):
         gain: What retraining now is expected to improve the metric by; None: not known.
         reasons: Sentences with numbers, those that decided first.
         unknown: What was not known, in sentences.
+        moved: Whether the data have moved; None: not known.
+        decayed: Whether the champion's metric on new labels is worse for certain; None: not known.
     """
 
     advice: Literal["retrain", "wait", "cannot say"]
@@ -107,6 +109,8 @@ class Advice(_Said):
     worth: float
     reasons: list[str]
     unknown: list[str]
+    moved: bool | None = None
+    decayed: bool | None = None
 
 
 def moves_of(figures: ValidateFigures | None) -> list[str] | None:
@@ -205,6 +209,8 @@ def advise(
         worth=worth,
         reasons=[*for_it, *neither],
         unknown=unknown,
+        moved=None if moved is None else bool(moved),
+        decayed=None if lost is None else lost.low > 0,
     )
 
 

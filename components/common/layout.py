@@ -19,6 +19,11 @@ checks.html                      the page of the last `evertrain check --page`
 lease.json                       which run is under way (infra/lease.py); never deleted
 promotions/<number>.json         the promotion log: the truth about the champion
 questions/<number>.json          the ledger: which holdout rows were asked for which decision
+ends.json                        by outcome, the last run that ended so
+watch/cursor.json                what the watchers know together: what waits, what is under way
+watch/versions/<version>         marks of the objects that new ones are counted from
+watch/runs/<name>.json           a run that a watcher started on its own machine, and that it lives
+starts/<key>.json                what became of an order of a watcher: one object a data version
 noise/<digest>/<run key>.json    what replicas of a training differed by, for these settings
 """
 

@@ -39,11 +39,11 @@ class Place:
     def uri(self) -> str:
         return f"{self.store.uri}/{self.only}" if self.only else self.store.uri
 
-    def list(self) -> Iterator[ObjectInfo]:
-        """Yield its objects in key order, by their keys in the store."""
+    def list(self, *, after: str = "") -> Iterator[ObjectInfo]:
+        """Yield its objects in key order, by their keys in the store; those behind `after`."""
         if not self.only:
-            yield from self.store.list()
-        elif (info := self.store.info(self.only)) is not None:
+            yield from self.store.list(after=after)
+        elif self.only > after and (info := self.store.info(self.only)) is not None:
             yield info
 
 

@@ -70,8 +70,20 @@ class WatchSettings(Settings):
         900.0, ge=0, description="Seconds after which a run starts although objects still come."
     )
     minimum: int = Field(1, ge=1, description="New objects that it takes.")
+    look_every: float = Field(
+        3600.0, ge=60, description="Seconds between listings of everything: lost events are found."
+    )
     advise_every: float = Field(
         3600.0, gt=0, description="drift, decay: seconds between looks at data and champion."
+    )
+    retries: int = Field(
+        3,
+        ge=0,
+        le=20,
+        description="How often a run is started again that the world outside failed.",
+    )
+    retry_after: float = Field(
+        60.0, ge=0, description="Seconds until the first of them; twice as many before each other."
     )
 
     @model_validator(mode="after")

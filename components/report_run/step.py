@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from components.common.champion import PromotionLog, champion_and_previous
 from components.common.data_figures import SnapshotFigures
+from components.common.ends import note_end
 from components.common.layout import record_key
 from components.common.project import Project
 from components.common.records import StepRecord, read_records, step
@@ -71,6 +72,7 @@ def write_report(project: Project, store: ObjectStore, *, run: str) -> RunRecord
     store.put(report_key(run), page.encode())
     store.put(report_data_key(run), twin.model_dump_json(indent=1).encode())
     store.put(run_record_key(run), record.model_dump_json(indent=1).encode())
+    note_end(store, record)
     return record
 
 

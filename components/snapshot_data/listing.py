@@ -24,6 +24,10 @@ _HIDDEN = r"(^|/)\."
 _SENSELESS = r"(^|/)\.{0,2}(/|$)"  # an empty part, or . or ..
 
 
+class NothingToRead(StoppedByGate):
+    """A place of the source holds no data."""
+
+
 def list_objects(source: Source, settings: DataSettings) -> pa.Table:
     """Return key, size and version of the objects that are data, in key order.
 
@@ -31,7 +35,8 @@ def list_objects(source: Source, settings: DataSettings) -> pa.Table:
     memory an object.
 
     Raises:
-        StoppedByGate: A place has none, or one has a key that cannot be read.
+        NothingToRead: A place has none.
+        StoppedByGate: One has a key that cannot be read.
         ConfigurationError: The pattern makes no sense.
     """
     pattern = Pattern(settings.pattern)
@@ -41,7 +46,7 @@ def list_objects(source: Source, settings: DataSettings) -> pa.Table:
         raise StoppedByGate(error.what, hint=error.hint) from error
     for place in source.places:  # one of several that is empty may be a disk that is not there
         if not any(piece.table.num_rows for piece in pieces if piece.place is place):
-            raise StoppedByGate(
+            raise NothingToRead(
                 f"there is nothing to read: no object below {place.uri} matches "
                 f"{settings.pattern!r}",
                 hint="check data.source and data.pattern in evertrain.yaml, or --data",
@@ -52,6 +57,14 @@ def list_objects(source: Source, settings: DataSettings) -> pa.Table:
         window = inside_window(partitions, settings.newest, settings.window)
         return table if window.all() else table.filter(pa.array(window))
     return table.slice(max(0, table.num_rows - settings.newest)) if settings.newest else table
+
+
+def are_data(keys: pa.Array, pattern: Pattern, place: Place) -> pa.Array:
+    """Say of each key in a place whether `list_objects` would list it, the window left aside."""
+    if place.only:
+        return pc.equal(keys, place.only)
+    hidden = pc.match_substring_regex(keys, _HIDDEN)
+    return pc.and_(pattern.matches(keys), pc.invert(hidden))
 
 
 class _Piece(NamedTuple):

@@ -109,3 +109,34 @@ def test_a_replace_whose_reply_was_lost_still_knows_that_it_wrote(
     assert store.replace("a", b"second", version=seen) == store.read("a").version
     assert replies[:2] == [200, 412]
     assert store.get("a") == b"second"
+
+
+class _AsAws:
+    """A client that says that it speaks with AWS, which lists in key order."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.meta = type("Meta", (), {"endpoint_url": "https://s3.eu-west-1.amazonaws.com"})
+
+    def get_paginator(self, name: str) -> Any:
+        return self._client.get_paginator(name)
+
+
+def test_on_aws_a_listing_after_a_key_does_not_ask_for_those_before_it(
+    s3_environment: S3Server,
+) -> None:
+    plain = S3Store(bucket=BUCKET, prefix=uuid.uuid4().hex)
+    names = [f"2025-01/{number:04}" for number in range(12)] + ["2025-02/0000", "2025-03/0000"]
+    for name in names:
+        plain.put(name, b"x")
+    client = _AsAws(plain._client)
+    store = S3Store(bucket=BUCKET, prefix=plain.prefix, client=client)
+    served: list[int] = []
+    plain._client.meta.events.register(
+        "after-call.s3.ListObjectsV2", lambda parsed, **_: served.append(parsed["KeyCount"])
+    )
+    assert [info.key for info in store.list(after="2025-01/0010")] == names[11:]
+    assert served == [3]
+    assert [info.key for info in store.list("2025-0", after="2025-01/zzz")] == names[12:]
+    assert [info.key for info in store.list()] == names
+    assert served == [3, 2, 14]

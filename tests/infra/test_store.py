@@ -42,6 +42,10 @@ def keys(store: ObjectStore, prefix: str = "") -> list[str]:
     return [info.key for info in store.list(prefix)]
 
 
+def keys_after(store: ObjectStore, after: str, prefix: str = "") -> list[str]:
+    return [info.key for info in store.list(prefix, after=after)]
+
+
 def test_what_is_put_is_got_back_and_replaced(store: ObjectStore, tmp_path: Path) -> None:
     store.put("a/b.json", b"one")
     assert store.get("a/b.json") == b"one"
@@ -173,6 +177,16 @@ def test_a_listing_is_in_key_order_and_keeps_to_its_prefix(store: ObjectStore) -
     assert keys(store, "a/c") == ["a/c/d"]
     assert keys(store, "a/c/d") == ["a/c/d"]
     assert [info.size for info in store.list("z/")] == [3, 4]
+
+
+def test_a_listing_after_a_text_is_the_rest_of_the_listing(store: ObjectStore) -> None:
+    names = ["a/b", "a-b", "a.b", "ab", "B", "a/c/d", "a/c/e", "a/C", "z/ü", "z/z"]
+    for name in names:
+        store.put(name, name.encode())
+    for after in [*names, "a", "a/", "a/c", "a/c/", "a/c/dd", "a0", "b", "z", "zz", ""]:
+        assert keys_after(store, after) == sorted(name for name in names if name > after)
+        inner = sorted(n for n in names if n > after and n.startswith("a/c"))
+        assert keys_after(store, after, "a/c") == inner
 
 
 def test_a_listing_longer_than_a_page_is_whole(store: ObjectStore) -> None:

@@ -1,0 +1,72 @@
+"""Runs on Kubeflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.common.project import Project
+from infra.kubeflow import Access, Kubeflow, NotThere
+from pipelines.watch.starter import Ended
+
+# Short limits: a start that was asked for must have had its effect long before its claim may be
+# taken over. Looking for pipeline and experiment comes first, and takes no more than 15 s each.
+_PATIENCE, _TIMEOUT = 5.0, (5.0, 10.0)
+
+
+class KubeflowStarter:
+    """Starts runs of the pipeline that `evertrain deploy` uploaded.
+
+    Args:
+        project: Its `cluster` says where, and which pipeline.
+        host: Of the API; empty: as the settings or the environment say.
+        data: Data URI; empty: as the pipeline has it.
+    """
+
+    glance, late = 15.0, 80.0
+
+    def __init__(self, project: Project, *, host: str = "", data: str = "") -> None:
+        settings = project.settings
+        cluster = settings.cluster
+        access = Access(**cluster.access.model_dump())
+        self._kubeflow = Kubeflow.connect(
+            host=host or cluster.host, namespace=cluster.namespace, access=access,
+            patience=_PATIENCE, timeout=_TIMEOUT,
+        )  # fmt: skip
+        self.about = f"Kubeflow at {self._kubeflow.host}"
+        self._pipeline = cluster.pipeline or settings.name
+        self._experiment = cluster.experiment or settings.name
+        self._account = cluster.service_account
+        self._data, self._overrides = data, project.overrides
+
+    def find(self, name: str) -> str | None:
+        found = self._kubeflow.find(name)
+        return found[-1].id if found else None  # the oldest
+
+    def start(self, name: str, *, overrides: tuple[str, ...] = (), force: bool = False) -> str:
+        parameters: dict[str, Any] = {}
+        if self._data:
+            parameters["data"] = self._data
+        if self._overrides or overrides:
+            parameters["overrides"] = [*self._overrides, *overrides]
+        if force:
+            parameters["force"] = True
+        return self._kubeflow.start(
+            self._pipeline, name=name, parameters=parameters, experiment=self._experiment,
+            service_account=self._account,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def ended(self, name: str, run: str) -> Ended | None:
+        try:
+            state = self._kubeflow.runs.get(run)
+        except NotThere:
+            return Ended(None, cancelled=True, words="somebody deleted it from Kubeflow")
+        if not state.over:
+            return None
+        if state.state == "CANCELED":
+            return Ended(None, cancelled=True)
+        if state.state == "FAILED":
+            return Ended(None, words=state.error)
+        return Ended(0)
