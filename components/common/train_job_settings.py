@@ -63,6 +63,11 @@ class TrainJobSettings(Settings):
     meeting: float = Field(
         900.0, gt=0, description="Seconds that nodes wait for one another before they give up."
     )
+    last_call: float = Field(
+        30.0,
+        ge=1,
+        description="min_nodes: seconds that those who are enough wait for more, at each start.",
+    )
     restarts: int = Field(
         5,
         ge=0,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 
+from torch.distributed import DistError
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous import RendezvousError
@@ -21,7 +22,7 @@ def main() -> int:
         run(parse_args(sys.argv[1:]))  # type: ignore[no-untyped-call]
     except (ChildFailedError, SignalException):
         return 1
-    except RendezvousError as error:
+    except (RendezvousError, DistError) as error:
         print(f"torchrun: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     return 0

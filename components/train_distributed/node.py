@@ -147,6 +147,11 @@ class Node:
         interface = self.job.interface or way.interface
         chosen = dict.fromkeys(_INTERFACES, interface) if interface else {}
         kept = {k: v for k, v in os.environ.items() if not k.startswith("PET_")}
+        # torch's C++ prints pages of frames when a peer is gone, which is said here in a line.
+        chosen["TORCH_CPP_LOG_LEVEL"] = "ERROR"
+        # A node that joins agents which have met before would wait for an address that they told
+        # in an earlier round alone, a minute and in vain (torch 2.13; see pytorch issue 135712).
+        chosen["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
         more = {
             "OMP_NUM_THREADS": str(threads_of(opened.settings.training)),
             "EVERTRAIN_RUN_ID": self.job.run,
@@ -159,6 +164,7 @@ class Node:
             address=own_name(self.host, way.address) or way.address,
             nodes=(self.job.least, self.job.nodes),
             patience=self.job.meeting,
+            last_call=self.job.last_call,
             stop_grace=self.job.stop_grace,
         )
         self._say(f"meets the others at {self.host}:{self.port}, by {way.address} {interface}")

@@ -46,7 +46,8 @@ def train_on_nodes(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:
             identity=starter.identity(number),
             nodes=nodes, least=limits.min_nodes or nodes, processes=settings.training.processes,
             port=limits.port, interface=limits.interface, meeting=limits.meeting,
-            restarts=limits.restarts, stop_grace=limits.stop_grace, orphaned=limits.orphaned,
+            last_call=limits.last_call, restarts=limits.restarts,
+            stop_grace=limits.stop_grace, orphaned=limits.orphaned,
         )  # fmt: skip
 
     shared = _attempt(context, starter, job["run_key"], job_of_nodes)

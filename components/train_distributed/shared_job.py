@@ -34,7 +34,8 @@ class JobOfNodes(BaseModel):
         identity: Tells this attempt from all others.
         nodes, least: Most and least nodes that train together.
         processes: On each node.
-        port, interface, meeting, restarts, stop_grace, orphaned: As in `TrainJobSettings`.
+        port, interface, meeting, last_call, restarts, stop_grace, orphaned: As in
+            `TrainJobSettings`.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -50,6 +51,7 @@ class JobOfNodes(BaseModel):
     port: int
     interface: str
     meeting: float
+    last_call: float
     restarts: int
     stop_grace: int
     orphaned: float

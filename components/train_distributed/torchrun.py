@@ -19,9 +19,6 @@ from components.train_distributed.failures import Failure, cause_of
 from components.train_distributed.launch import run_to_end
 from infra.errors import OutsideError
 
-# Of several numbers of nodes, the most that comes within so many seconds of the least trains.
-_LAST_CALL = 30
-
 
 @dataclass(frozen=True)
 class Meeting:
@@ -34,6 +31,7 @@ class Meeting:
         address: Of this node, as the others reach it.
         nodes: Least and most that train together.
         patience: Seconds that nodes wait for one another.
+        last_call: Seconds that the least, once they are there, wait for more.
         stop_grace: Seconds that ranks have to save in when they are asked to stop.
     """
 
@@ -44,6 +42,7 @@ class Meeting:
     address: str
     nodes: tuple[int, int]
     patience: float
+    last_call: float
     stop_grace: int
 
     def words(self) -> list[str]:
@@ -53,7 +52,7 @@ class Meeting:
         conf = {
             "is_host": int(self.node == 0),
             "join_timeout": round(self.patience),
-            "last_call_timeout": _LAST_CALL if least < most else 1,
+            "last_call_timeout": round(self.last_call) if least < most else 1,
         }
         return [
             f"--nnodes={least}:{most}", f"--rdzv-id={self.name}",
