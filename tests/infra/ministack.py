@@ -1,4 +1,4 @@
-"""A ministack server: S3 that notifies SQS queues, SNS and EventBridge, on loopback and in memory."""
+"""A ministack server: S3 that notifies SQS, SNS and EventBridge, on loopback and in memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,20 @@ class Ministack:
 
     endpoint: str
     environment: dict[str, str]
+    _clients: dict[str, Any] = field(default_factory=dict)
 
     def client(self, service: str) -> Any:
-        """Return boto3's client of a service there."""
+        """Return boto3's client of a service there: one, for it takes long to make."""
         import boto3.session
 
-        session = boto3.session.Session(ACCESS_KEY, SECRET_KEY, region_name=REGION)
-        return session.client(service, endpoint_url=self.endpoint)  # type: ignore[call-overload]
+        if service not in self._clients:
+            session = boto3.session.Session(ACCESS_KEY, SECRET_KEY, region_name=REGION)
+            made = session.client(service, endpoint_url=self.endpoint)  # type: ignore[call-overload]
+            self._clients[service] = made
+        return self._clients[service]
 
     def notified_bucket(self, name: str, *, visibility: int = 30) -> str:
-        """Make a bucket, and a queue that it notifies of all that happens; return the queue's URL."""
+        """Make a bucket, and a queue that it notifies of everything; return the queue's URL."""
         sqs, s3 = self.client("sqs"), self.client("s3")
         url = str(
             sqs.create_queue(

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tests.proofs.watch_sequences import CALM, STORM, Happened, State
 from tests.proofs.watch_world import SimulatedRun
@@ -79,7 +80,7 @@ def _doubled(happened: Happened, runs: list[SimulatedRun], verdict: Verdict) -> 
 
 
 def _overlapping(runs: list[SimulatedRun], verdict: Verdict) -> None:
-    for before, run in zip(runs, runs[1:], strict=False):
+    for before, run in pairwise(runs):
         if run.begun < before.ends:
             verdict.overlapping.append(f"{run.name} began while {before.name} was under way")
 

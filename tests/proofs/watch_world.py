@@ -1,4 +1,4 @@
-"""The world of simulated watchers: object stores, a queue, a Kubeflow, and what goes wrong there."""
+"""The world of simulated watchers: stores, a queue, a Kubeflow, and what goes wrong there."""
 
 from __future__ import annotations
 
@@ -245,18 +245,16 @@ class _QueueClient:
 
             raise EndpointConnectionError(endpoint_url="queue") from error
 
-    def receive_message(
-        self, *, QueueUrl: str, MaxNumberOfMessages: int, WaitTimeSeconds: int
-    ) -> dict[str, Any]:
+    def receive_message(self, **asked: Any) -> dict[str, Any]:
         queue, world = self._queue, self._queue.world
-        until = world.now + WaitTimeSeconds
+        until = world.now + asked["WaitTimeSeconds"]
         while world.now < until and not queue.has_some():
             world.sleep(min(2.0, until - world.now))
-        found = self._call(lambda: queue.take(MaxNumberOfMessages), writes=True)
+        found = self._call(lambda: queue.take(asked["MaxNumberOfMessages"]), writes=True)
         return {"Messages": found}
 
-    def delete_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, str]]) -> None:
-        receipts = [entry["ReceiptHandle"] for entry in Entries]
+    def delete_message_batch(self, **asked: Any) -> None:
+        receipts = [entry["ReceiptHandle"] for entry in asked["Entries"]]
         self._call(lambda: self._queue.forget(receipts), writes=True)
 
 
