@@ -42,6 +42,15 @@ def s3_environment(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Se
     return s3_server
 
 
+@pytest.fixture(params=["folder", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+    """A store of each kind."""
+    if request.param == "folder":
+        return open_store(tmp_path / "store")
+    request.getfixturevalue("s3_environment")
+    return open_store(f"s3://{BUCKET}/{uuid.uuid4().hex}/deep")
+
+
 @pytest.fixture(scope="session")
 def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A PostgreSQL server with an empty database."""
