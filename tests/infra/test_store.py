@@ -7,12 +7,10 @@ import hashlib
 import os
 import random
 import threading
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from loopback import BUCKET
 
 from infra.errors import ObjectMissing, OutsideError
 from infra.s3 import S3Store
