@@ -84,6 +84,10 @@ class Engine:
 
             self._client = docker.from_env()
 
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
     def refuse_mapped_users(self) -> None:
         """Raise where a user's number in a container is another one's outside.
 
@@ -152,19 +156,16 @@ class Engine:
         with _in_words(f"run a container of {confinement.image}"):
             container = self._create(command, confinement, name=name)
             try:
-                held = container.attach_socket(params={"stdin": 1, "stream": 1})
-                try:
+                with _stdin_of(container) as tell:
                     container.start()
                     printed = _Printed(container)
                     try:
                         printed.follow(out)
                     except KeyboardInterrupt:
-                        held._sock.sendall(b"stop\n")
+                        tell(b"stop\n")
                         printed.follow(last_words, seconds=_GRACE)
                         raise
                     return self._ended(container)
-                finally:
-                    held.close()
             finally:
                 _remove(container)
 
@@ -211,8 +212,9 @@ class _Printed:
 
     def _read(self, container: Any) -> None:
         try:
-            for piece in container.logs(stream=True, follow=True):
-                self._pieces.put(piece)
+            with contextlib.closing(container.logs(stream=True, follow=True)) as pieces:
+                for piece in pieces:
+                    self._pieces.put(piece)
         except Exception:  # noqa: BLE001, S110 (whatever it was: how the container ended is asked next)
             pass
         finally:
@@ -230,6 +232,18 @@ class _Printed:
             out(self._decoder.decode(piece or b"", final=piece is None))
             if piece is None:
                 return
+
+
+@contextlib.contextmanager
+def _stdin_of(container: Any) -> Iterator[Callable[[bytes], None]]:
+    """Hold a container's stdin; it ends with the block, or with this process."""
+    held = container.attach_socket(params={"stdin": 1, "stream": 1})
+    socket = getattr(held, "_sock", held)  # with TLS it is the socket itself
+    try:
+        yield socket.sendall
+    finally:
+        held.close()
+        socket.close()
 
 
 def _remove(container: Any) -> None:

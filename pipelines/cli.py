@@ -81,13 +81,14 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run the whole pipeline on this machine; skipped, or queued, while another run works."""
-    from components.common.runnable import runnable_task
-    from pipelines.local import run_locally
-
     overrides = settings or []
     opened = open_project(project, overrides=overrides, data=data)
-    runnable_task(opened)  # what no run could end well with is found before one is started
     steps = chosen_runner(opened, runner, image=image)
+
+    from components.common.runnable import runnable_task  # torch: four seconds on a busy machine
+    from pipelines.local import run_locally
+
+    runnable_task(opened)  # what no run could end well with is found before one is started
     model_commands.mend(opened)
     with show.progress() as on_step:
         record = run_locally(

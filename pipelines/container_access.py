@@ -26,7 +26,8 @@ _FILES = (
     "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
     "MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_CLIENT_CERT_PATH",
 )  # fmt: skip
-_NO_FILES = ("SSL_CERT_DIR",)
+# A container has these of its own.
+_TAKEN = (Path("/"), Path("/tmp"), Path("/app"), Path("/venv"))  # noqa: S108
 
 
 def user_of_steps() -> str:
@@ -73,7 +74,7 @@ def mounts(project: Project, store: ObjectStore) -> tuple[Mount, ...]:
         folder.mkdir(parents=True, exist_ok=True)
         found[folder] = True
     for path in found:
-        _refuse_unreadable(path)
+        _refuse_useless(path)
     return tuple(Mount(path, writable) for path, writable in sorted(found.items()))
 
 
@@ -87,7 +88,7 @@ def environment(project: Project, *, run: str, network: bool) -> dict[str, str]:
         found |= {
             name: value
             for name, value in os.environ.items()
-            if name in wanted or (name.startswith(_SERVERS) and name not in _NO_FILES)
+            if name in wanted or name.startswith(_SERVERS)
         }
     return found | {
         "EVERTRAIN_RUN_ID": run,
@@ -131,18 +132,23 @@ def _path(uri: str) -> Path:
     return Path(urlsplit(uri).path if "://" in uri else uri).absolute()
 
 
-def _refuse_unreadable(path: Path) -> None:
-    """Say now what a step would fail at: files that root alone may read."""
+def _refuse_useless(path: Path) -> None:
+    """Say now what a step would fail at: a path that is not there, is taken, or is root's alone."""
     if not path.exists():
         raise ConfigurationError(
             f"{path} is not there, and the steps' containers need it",
             hint="evertrain doctor PROJECT says what a run needs",
         )
+    if path in _TAKEN:
+        raise ConfigurationError(
+            f"{path} cannot be given to a container, which has one of its own",
+            hint="put what steps need from there into a folder of its own",
+        )
     needed = 0o005 if path.is_dir() else 0o004
-    mode = path.stat().st_mode
-    if os.getuid() == 0 and path.stat().st_uid != 10001 and mode & needed != needed:
+    known = path.stat()
+    if os.getuid() == 0 and known.st_uid != 10001 and known.st_mode & needed != needed:
         raise OutsideError(
             f"steps run as user {USER.split(':')[0]}, which may not read {path} (mode "
-            f"{mode & 0o777:o})",
+            f"{known.st_mode & 0o777:o})",
             hint=f"chmod -R o+rX {path}; or run evertrain as the user who owns it",
         )

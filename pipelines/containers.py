@@ -100,6 +100,7 @@ class Containers:
             yield local.DockerRunner()
         finally:
             docker_task_handler.DockerTaskHandler = theirs
+            self._engine.close()
 
 
 @dataclass(frozen=True)

@@ -37,14 +37,14 @@ def chosen_runner(project: Project, runner: Runner, *, image: str) -> StepRunner
         ConfigurationError: An image is named, and no container is asked for.
         OutsideError: There is no Docker engine, or no such image.
     """
-    from pipelines.local import Processes
-
     if runner is Runner.PROCESS:
         if image:
             raise ConfigurationError(
                 f"--image {image} is for steps in containers",
                 hint="add --runner docker, or leave --image out",
             )
+        from pipelines.local import Processes
+
         return Processes()
     from components.common.image import IMAGE
     from pipelines.containers import Containers

@@ -104,6 +104,7 @@ def engine() -> Iterator[Docker]:
     KEPT.mkdir(parents=True, exist_ok=True)
     with (KEPT / "lock").open("w") as lock, tempfile.TemporaryDirectory() as place:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two daemons cannot share a folder of images
+        _end_left_over()
         docker = Docker(client, f"unix://{place}/docker.sock")
         with _daemon(Path(place), docker):
             yield docker
@@ -136,6 +137,20 @@ def _daemon(place: Path, docker: Docker) -> Iterator[None]:
                 process.kill()
                 process.wait()
             _unmount(place, KEPT)
+
+
+def _end_left_over() -> None:
+    """End a daemon whose starter was killed: nobody else can be using it while we hold the lock."""
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = each.read_bytes().split(b"\0")
+            if words[0].endswith(b"dockerd") and str(KEPT / "data").encode() in words:
+                number = int(each.parent.name)
+                os.kill(number, signal.SIGTERM)
+                until = time.monotonic() + _PATIENCE
+                while each.exists() and time.monotonic() < until:
+                    time.sleep(0.1)
+    _unmount(KEPT)
 
 
 def _unmount(*folders: Path) -> None:

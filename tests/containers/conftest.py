@@ -41,6 +41,15 @@ def docker() -> Iterator[Docker]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def reachable(docker: Docker) -> Iterator[None]:
+    """Let this process find the engine, as any command would."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in docker.environment.items():
+            patch.setenv(name, value)
+        yield
+
+
 @pytest.fixture(scope="session")
 def image(docker: Docker) -> str:
     """The image, built from wheels without a network."""
