@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from components.common.holding import PLACE, STARTED_BY
 from components.common.layout import home, project_store, tracking_uri
 from components.common.project import Project
 from components.common.provenance import commit_of
@@ -17,7 +18,10 @@ from training_core.errors import ConfigurationError
 
 USER = "10001:10001"  # of the image
 
-_ALWAYS = ("EVERTRAIN_STORE", "EVERTRAIN_STOP_FILE", "MLFLOW_TRACKING_URI", "OMP_NUM_THREADS")
+_ALWAYS = (
+    "EVERTRAIN_STORE", "EVERTRAIN_STOP_FILE", "MLFLOW_TRACKING_URI", "OMP_NUM_THREADS", PLACE,
+    STARTED_BY,
+)  # fmt: skip
 # What servers are reached with; without a network nobody needs to know it.
 _SERVERS = ("AWS_", "MLFLOW_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")

@@ -39,11 +39,15 @@ def train_on_nodes(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:
     starter = starter_for(context.project, job["run_key"], context.record.run, say=_say)
     wanted = made_of(context.project, job["splits"])
 
+    def identity(number: int) -> str:
+        # Nodes that have another lease may not write any more: they are no use to this run.
+        return f"{starter.identity(number)}-{job.get('lease', 0)}"
+
     def job_of_nodes(number: int) -> JobOfNodes:
         nodes, limits = settings.training.nodes, settings.cluster.train_job
         return JobOfNodes(
             training=job, made_of=wanted, run=context.record.run,
-            identity=starter.identity(number),
+            identity=identity(number),
             nodes=nodes, least=limits.min_nodes or nodes, processes=settings.training.processes,
             port=limits.port, interface=limits.interface, meeting=limits.meeting,
             last_call=limits.last_call, restarts=limits.restarts,
@@ -80,7 +84,7 @@ def _attempt(
     newest = newest_attempt(context.store, run_key)
     number = 1
     if newest is not None:
-        same = newest.read().identity == starter.identity(newest.number)
+        same = newest.read().identity == job_of_nodes(newest.number).identity
         if newest.failure() is None and same:
             _say(f"attempt {newest.number} is under way: it is followed")
             newest.follow()

@@ -31,6 +31,15 @@ _HANDED_ON = (
     "EVERTRAIN_COMMIT", "EVERTRAIN_IMAGE_DIGEST", "EVERTRAIN_STORE",
 )  # fmt: skip
 
+# Network policies go by the last three.
+_LABELS = {
+    "app.kubernetes.io/name": "evertrain",
+    "app.kubernetes.io/part-of": "evertrain",
+    "app.kubernetes.io/component": "train-node",
+    "evertrain/s3": "client",
+    "evertrain/mlflow": "client",
+}
+
 
 @dataclass(frozen=True)
 class Look:
@@ -222,9 +231,8 @@ class ByTrainer:
             requests=requests,
             limits=limits,
             labels={
-                "app.kubernetes.io/name": "evertrain",
-                "app.kubernetes.io/component": "train-node",
-                "evertrain/project": settings.name,
+                **_LABELS,
+                "evertrain/project": settings.name[:63].rstrip("_-"),  # as long as a label may be
                 "evertrain/run": self._run,
                 "evertrain/run-key": self._run_key,
             },

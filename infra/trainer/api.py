@@ -147,7 +147,7 @@ class TrainerApi:
             )
         if status == 403 and "exceeded quota" in said:
             return OutsideError(f"{begin}: {said}", hint="raise the quota, or ask for less")
-        if status == 403:
+        if status == 403 and "admission webhook" not in said:
             return Refused(
                 f"{begin}: {said}",
                 hint="give the step's service account the role evertrain-run (infra/kubernetes)",

@@ -11,14 +11,27 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.faults import lost_reply, reset
-from tests.cluster.kube_store import QUOTAS
-from tests.cluster.kubernetes_server import Trouble
+from tests.cluster.kube_store import QUOTAS, RUNTIMES
+from tests.cluster.kubernetes_server import Trouble, torch_runtime
 from tests.cluster.train_job_bench import JOB, RUN_KEY, Bench, bench
 from tests.infra.loopback import S3Server
 from tests.infra.seaweed import s3_running
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 _JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
+# As docs/nodes.md gives it: what a retry cannot help ends the job, a lost machine costs no try.
+_POLICY = {
+    "rules": [
+        {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1, 2]}},
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+    ]
+}
+_OUR_RUNTIME = torch_runtime(
+    "torch-distributed",
+    job={"backoffLimit": 20, "podFailurePolicy": _POLICY},
+    pod={"restartPolicy": "Never"},
+)
+_OUR_RUNTIME["metadata"]["namespace"] = "default"
 RUNS = [f"20250101T000000Z-000{number}" for number in range(9)]
 
 
@@ -39,6 +52,7 @@ def test_nodes_that_are_lost_and_servers_that_are_away_cost_nothing_but_time(
     cluster: Bench,
 ) -> None:
     server = cluster.server
+    server.apply(RUNTIMES, _OUR_RUNTIME)
     server.faults.add("POST", _JOBS, lost_reply())
     step = cluster.step(RUNS[0], "training.epochs=300")
     step.until(lambda: cluster.checkpoints() > 1)
