@@ -28,10 +28,8 @@ BIN := .venv/bin
 TORCH := $(shell sed -nE 's/.*"torch==([0-9.]+)".*/\1/p' pyproject.toml)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 DEMO := $(CURDIR)/build/demo
-BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline \
-	trigger
-PROOFS := kills nodes steps checkpoints bad-data clean-flights bugs decisions promotions optimism \
-	lease-fights triggers
+BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline trigger
+PROOFS := kills nodes steps checkpoints bad-data clean-flights bugs decisions promotions optimism lease-fights triggers
 
 ##@ Use
 
