@@ -37,24 +37,16 @@ class Advising:
         words += [word for override in project.overrides for word in ("--set", override)]
         self._command = [sys.executable, "-m", "pipelines.cli", *words]
         self._clock = clock
-        self._process: subprocess.Popen[bytes] | None = None
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (they live as long as this)
-        self._talk = tempfile.TemporaryFile()  # noqa: SIM115
+        self._child: _Child | None = None
         self._until = 0.0
 
     @property
     def under_way(self) -> bool:
-        return self._process is not None
+        return self._child is not None
 
     def begin(self) -> None:
         """Start the process."""
-        for file in (self._said, self._talk):
-            file.seek(0)
-            file.truncate()
-        self._process = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._talk,
-            start_new_session=True,
-        )  # fmt: skip
+        self._child = _Child(self._command)
         self._until = self._clock() + LONGEST
 
     def result(self) -> Advice | None:
@@ -63,20 +55,20 @@ class Advising:
         Raises:
             OutsideError: It failed, or took too long.
         """
-        assert self._process is not None
-        code = self._process.poll()
+        child = self._child
+        assert child is not None
+        code = child.process.poll()
+        if code is None and self._clock() < self._until:
+            return None
+        said, talk = child.said(), child.talk()
+        self.close()
         if code is None:
-            if self._clock() < self._until:
-                return None
-            self.close()
             raise OutsideError(f"no advice came in {LONGEST:g} s")
-        self._process = None
-        self._said.seek(0)
         try:
-            return Advice.model_validate_json(self._said.read())
+            return Advice.model_validate_json(said)
         except ValidationError as error:
-            self._talk.seek(0)
-            lines = self._talk.read().decode(errors="replace").strip().splitlines()[-_LINES:]
+            words = talk.decode(errors="replace").rpartition("error: ")[2].partition("\n\nhint:")[0]
+            lines = words.strip().splitlines()[-_LINES:]
             raise OutsideError(
                 f"no advice: {' '.join(lines) or f'exit code {code}'}",
                 hint=f"try: {' '.join(self._command[1:])}",
@@ -84,10 +76,35 @@ class Advising:
 
     def close(self) -> None:
         """End the process, if it runs."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+
+class _Child:
+    """The process; what it says goes to files, which hold any amount while nobody reads."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (they live as long as this)
+        self._talk = tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._talk,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def said(self) -> bytes:
+        self._said.seek(0)
+        return self._said.read()
+
+    def talk(self) -> bytes:
+        self._talk.seek(0)
+        return self._talk.read()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._said.close()
+        self._talk.close()
 
 
 def asked_for(advice: Advice, when: Sequence[Trigger]) -> tuple[Trigger, str] | None:
