@@ -35,8 +35,7 @@ def lease(
 
     opened = open_project(project)
     state = look(opened)
-    if break_ and not state.free:
-        _ask(state, yes=yes)
+    if break_ and not state.free and _is_sure(state, yes=yes):
         if not free(opened, state, who=user_name()):
             raise StoppedByGate(
                 "the lease changed while you looked at it, and was left as it is",
@@ -46,19 +45,18 @@ def lease(
     show.lines(state.as_data(), _lines(state), as_json=as_json)
 
 
-def _ask(state: LeaseState, *, yes: bool) -> None:
+def _is_sure(state: LeaseState, *, yes: bool) -> bool:
     from pipelines.init.asking import on_a_terminal
 
     show.TALK.print(f"{state.words}\n{_MEANING}", markup=False, soft_wrap=True)
     if yes:
-        return
+        return True
     if not on_a_terminal():
         raise ConfigurationError(
             "there is no terminal to ask on whether to free the lease",
             hint="give --yes if you are sure",
         )
-    if show.ask("free it? (yes/no)", "no").lower() not in ("y", "yes"):
-        raise typer.Abort
+    return show.ask("free it? (yes/no)", "no").lower() in ("y", "yes")
 
 
 def _lines(state: LeaseState) -> list[str]:

@@ -21,7 +21,6 @@ import threading
 import traceback
 from dataclasses import replace
 
-from components.common.layout import project_store
 from components.common.project import Project
 from components.common.trigger_settings import LeaseSettings
 from infra.errors import LeaseLost, OutsideError
@@ -213,15 +212,14 @@ class Holding:
                 signal.pthread_kill(main, signal.SIGTERM)
 
 
-def guarded_store(project: Project, uri: str, *, token: int) -> ObjectStore:
-    """The project's store as a process has it that a step has started.
+def guarded(store: ObjectStore, project: Project, *, token: int) -> ObjectStore:
+    """Return the project's store as a process may use it that a step has started.
 
     Args:
+        store: It.
         project: Opened as in the step.
-        uri: As the step was given it.
         token: Of the step's lease; 0: it has none, and nothing is guarded.
     """
-    store = project_store(project, uri)
     if not token:
         return store
     run, lease = os.environ["EVERTRAIN_RUN_ID"], project.settings.lease

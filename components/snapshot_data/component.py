@@ -31,8 +31,7 @@ def snapshot_data(
         snapshot: Digest, source, rows and number of objects (JSON); the manifest is in the store.
 
     Returns:
-        Output: `train`, `nothing_new` or `busy` (kfp.local finds a condition's value under no
-            other name).
+        Output: `train`, `nothing_new` or `busy` (kfp.local finds conditions under this name only).
         data_digest: Hash of the snapshot; empty if there is none.
         run_key: Hash of data, code and configuration; empty if there is no snapshot.
     """

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from components.common.holding import guarded_store
-from components.common.layout import checkpoint_prefix, fetch_object, home, tracking_uri
+from components.common.holding import guarded
+from components.common.layout import (
+    checkpoint_prefix,
+    fetch_object,
+    home,
+    project_store,
+    tracking_uri,
+)
 from components.common.project import open_project
 from components.common.records import threads_of
 from components.common.watchdog import end_with_parent
@@ -52,7 +58,7 @@ def train(
     opened = open_project(project, overrides=overrides)
     settings = opened.settings.training
     torch.set_num_threads(threads_of(settings))
-    objects = guarded_store(opened, store, token=lease)
+    objects = guarded(project_store(opened, store), opened, token=lease)
     cache, task = home(opened) / "cache", opened.task()
     files = {
         part: fetch_object(objects, splits["parts"][part]["sha256"], cache)

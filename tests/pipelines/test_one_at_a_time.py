@@ -136,6 +136,7 @@ def test_a_queued_run_says_that_it_waits_and_goes_on_when_the_time_of_the_dead_i
     assert "run dead elsewhere gave no sign of life for" in log[-1]["reason"]
 
 
+@pytest.mark.smoke
 def test_a_run_under_way_elsewhere_is_not_closed_as_killed(
     project: Path, store: FolderStore
 ) -> None:
@@ -157,6 +158,7 @@ def record(run: str, status: str) -> bytes:
     return json.dumps(said).encode()
 
 
+@pytest.mark.smoke
 def test_breaking_it_asks_and_says_what_it_means_and_the_run_notices(
     project: Path, store: FolderStore
 ) -> None:
@@ -180,6 +182,7 @@ def test_breaking_it_asks_and_says_what_it_means_and_the_run_notices(
     assert " took it away" in ended["reasons"][0]
 
 
+@pytest.mark.smoke
 def test_a_damaged_one_stops_every_run_until_a_person_has_freed_it(
     project: Path, store: FolderStore
 ) -> None:

@@ -152,6 +152,8 @@ def test_champion_history_and_runs_say_what_happened(grown: tuple[Path, Ended]) 
     assert "champion: version 2" in evertrain("champion", folder).out
     promotions = evertrain("history", folder, "--json").json["promotions"]
     assert [(p["number"], p["version"]) for p in promotions] == [(1, "1"), (2, "2")]
+    assert [p["fence"] for p in promotions] == [1, 2], "each run has a lease of its own"
+    assert evertrain("lease", folder, "--json").json["free"], "and has let go of it"
     assert "promote" in evertrain("history", folder).out
     runs = evertrain("runs", folder, "--json").json["runs"]
     assert [r["champion_after"] for r in runs] == ["1", "2"]
