@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +41,7 @@ _LOOK_SECONDS = 5.0  # between two looks into the store
 _WRAP_UP_SECONDS = 120.0  # rank 0 waits for MLflow for up to 60 before it keeps the result
 _LINGER_SECONDS = 10.0  # that torchrun may take to end by itself once there is a result
 _LONGEST_PAUSE = 30.0
+_MOMENT = 1.0
 _INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
 
@@ -52,12 +53,21 @@ class Node:
         number: Of this node, from 0.
         host: Of node 0, as a name or address.
         port: There; 0: as the attempt says.
+        start: Starts torchrun, and waits for its end.
     """
 
-    def __init__(self, shared: SharedJob, *, number: int, host: str, port: int = 0) -> None:
+    def __init__(
+        self,
+        shared: SharedJob,
+        *,
+        number: int,
+        host: str,
+        port: int = 0,
+        start: Callable[..., Ended] = start_torchrun,
+    ) -> None:
         self.shared, self.number, self.host = shared, number, host
         self.job: JobOfNodes = shared.read()
-        self.port = port or self.job.port
+        self.port, self._start = port or self.job.port, start
         self.asked = False
         self._looked = 0.0  # when the store was last looked at
         self._alone_since = self._done_since = 0.0
@@ -138,7 +148,7 @@ class Node:
         self._alone_since = self._alone_since or now
         if now - self._alone_since > self.job.meeting and not self._notice():
             return self._give_up(Failure.of(self._nobody_came()))
-        self._pause(1.0)
+        self._pause(_MOMENT)
         return None
 
     def _torchrun(self, way: Way) -> Ended:
@@ -168,7 +178,7 @@ class Node:
             stop_grace=self.job.stop_grace,
         )
         self._say(f"meets the others at {self.host}:{self.port}, by {way.address} {interface}")
-        return start_torchrun(
+        return self._start(
             training,
             processes=self.job.processes,
             folder=home(opened) / "scratch",

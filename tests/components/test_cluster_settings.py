@@ -33,6 +33,66 @@ def test_a_step_gets_what_all_get_but_for_what_it_is_given_itself() -> None:
     assert (split.memory, split.gpus) == ("4Gi", 0)
 
 
+def test_a_step_whose_nodes_have_pods_of_their_own_holds_no_accelerator() -> None:
+    cluster = ClusterSettings.model_validate(
+        {
+            "pods": {
+                "default": {"memory": "4Gi", "node_selector": {"pool": "cheap"}},
+                "train_distributed": {
+                    "cpu": "32", "memory": "64Gi", "gpus": 8, "timeout": 7200, "retries": 5,
+                    "node_selector": {"pool": "gpu"},
+                },
+            }
+        }
+    )  # fmt: skip
+    waiting = cluster.waiting_pod()
+    assert (waiting.gpus, waiting.memory, waiting.node_selector) == (0, "1Gi", {"pool": "cheap"})
+    assert (waiting.timeout, waiting.retries) == (7200, 5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["training.nodes=2", "cluster.train_job.min_nodes=3"], "is more than training.nodes"),
+        (
+            ["training.nodes=3", "training.deterministic=topology"],
+            r"microbatches \(4\) cannot be shared equally .* each of training.nodes \(3\)",
+        ),
+        (
+            ["training.nodes=4", "training.deterministic=topology",
+             "cluster.train_job.min_nodes=3"],
+            r"min_nodes lets 3 nodes train, and training.canonical_microbatches \(4\)",
+        ),
+        (
+            ["training.nodes=2", "training.parallel.strategy=fsdp",
+             "cluster.train_job.min_nodes=1"],
+            "min_nodes lets 1 processes train, which fsdp",
+        ),
+        (
+            ["training.nodes=4", "training.parallel.strategy=fsdp",
+             "training.parallel.replicas=2", "cluster.train_job.min_nodes=3"],
+            "min_nodes lets 3 processes train, which fsdp with training.parallel.replicas 2",
+        ),
+    ],
+)  # fmt: skip
+def test_numbers_of_nodes_that_cannot_share_the_training_are_refused(
+    settings: list[str], words: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        open_project(SMALL, overrides=settings)
+
+
+def test_every_number_of_nodes_between_the_least_and_the_most_is_looked_at() -> None:
+    opened = open_project(
+        SMALL,
+        overrides=[
+            "training.nodes=2", "training.processes=2", "training.deterministic=topology",
+            "cluster.train_job.min_nodes=1",
+        ],
+    )  # fmt: skip
+    assert opened.settings.training.world_size == 4
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
