@@ -3,76 +3,71 @@
 #   docker build -t evertrain:0.1.0 .                              CPU
 #   docker build -t evertrain:0.1.0 --build-arg TORCH=cuda .       NVIDIA GPUs
 #
+# or `make image`, which also finds what a machine without a registry lacks: see docs/images.md.
 # It runs as uid 10001 with a read-only root file system; /tmp is the one place it writes to:
 #
 #   docker run --rm --read-only --tmpfs /tmp --cap-drop=ALL evertrain:0.1.0 evertrain doctor
-#
-# To add packages: FROM evertrain:0.1.0, USER 0, RUN pip --python /venv/bin/python install …, USER 10001.
 #
 # Behind a proxy or a mirror (nothing of these stays in the image):
 #   --secret id=ca,src=ca.pem            certificates that pip trusts
 #   --secret id=pip,src=pip.conf         pip's configuration, credentials included
 #   --build-arg TORCH_INDEX=URL          a package index that has torch's CPU wheels
 #   --build-arg WHEELS=IMAGE             an image whose root is a folder of wheels; with buildx,
-#   --build-context wheels=FOLDER        the folder itself
+#   --build-context wheels=FOLDER        the folder itself. A file `complete` there: all are there
 
 ARG BASE_IMAGE=python:3.11-slim
 ARG WHEELS=scratch
 
 FROM ${WHEELS} AS wheels
 
+# ---------------------------------------------------------------- the base system
+FROM ${BASE_IMAGE} AS root
+# The time of all files, whatever the commit: what did not change keeps its layer's digest.
+ARG SOURCE_DATE_EPOCH=946684800
+RUN --mount=type=bind,source=infra/image/root.sh,target=/root.sh sh /root.sh
+
 # ---------------------------------------------------------------- dependencies
-# Knows pyproject.toml and the lock alone, so a change of code leaves this layer as it is.
+# Knows pyproject.toml and the lock alone, so a change of code leaves these layers as they are.
 FROM ${BASE_IMAGE} AS dependencies
 ARG TORCH=cpu
 ARG TORCH_INDEX=
+ARG SOURCE_DATE_EPOCH=946684800
 WORKDIR /build
-# pip stays outside: what runs in production has no installer in its environment.
-RUN python3 -m venv --without-pip /venv
 COPY pyproject.toml constraints.txt ./
 RUN --mount=type=secret,id=ca \
     --mount=type=secret,id=pip \
     --mount=type=bind,from=wheels,target=/wheels \
+    --mount=type=bind,source=infra/image/packages.sh,target=/packages.sh \
     --mount=type=cache,target=/root/.cache/pip \
-    set -eu; \
-    if [ -s /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca; fi; \
-    if [ -s /run/secrets/pip ]; then export PIP_CONFIG_FILE=/run/secrets/pip; fi; \
-    export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_FIND_LINKS=/wheels; \
-    install() { python3 -m pip --python /venv/bin/python install --progress-bar off \
-        --constraint constraints.txt "$@"; }; \
-    /venv/bin/python -c 'import tomllib; \
-p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-print(*p["dependencies"], *p["optional-dependencies"]["examples"], sep="\n")' > all.txt; \
-    torch=$(grep '^torch==' all.txt); \
-    case "$TORCH" in \
-    cpu) install ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "$torch+cpu" || { \
-        echo 'no CPU wheel in reach: taking the standard one, with CUDA (see TORCH_INDEX, WHEELS)'; \
-        install "$torch"; };; \
-    cuda) install "$torch";; \
-    *) echo "TORCH must be cpu or cuda, not '$TORCH'"; exit 2;; \
-    esac; \
-    install --requirement all.txt
-# What nobody runs here: headers (there is no compiler), torch's test programs, packages' own tests.
-RUN cd /venv/lib/python3.11/site-packages \
-    && rm -rf torch/include torch/test torch/bin/*[Tt]est* torch/bin/protoc* pyarrow/include \
-    && find . -type d -name tests -prune -exec rm -rf {} +
+    sh /packages.sh
 
 # ---------------------------------------------------------------- code
 FROM dependencies AS code
+ARG SOURCE_DATE_EPOCH=946684800
 COPY README.md LICENSE ./
 COPY components components
 COPY pipelines pipelines
 COPY training_core training_core
 COPY infra infra
+COPY examples /code/app/examples
 # setuptools is there because torch needs it; --root keeps the code apart from the dependencies.
-RUN python3 -m pip --python /venv/bin/python install --quiet --disable-pip-version-check \
-    --no-deps --no-build-isolation --no-index --no-warn-script-location --root /code .
+RUN --mount=type=bind,from=root,source=/image,target=/base set -eu; \
+    python3 -m pip --python /venv/bin/python install --quiet --disable-pip-version-check \
+        --no-compile --no-deps --no-build-isolation --no-index --no-warn-script-location \
+        --root /code . ; \
+    /venv/bin/python infra/image/sbom.py --code /code --base /base \
+        --output /code/usr/share/evertrain/sbom.cdx.json; \
+    PYTHONHASHSEED=0 python3 -B -S -E -m compileall -q -f -s /code -p / \
+        --invalidation-mode checked-hash /code; \
+    chmod -R go=u-w /code; \
+    find /code -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
 # ---------------------------------------------------------------- the image
-FROM ${BASE_IMAGE}
+# From nothing: a layer that took pip from the base image would only hide it.
+FROM scratch
 ARG TORCH=cpu
 ARG VERSION=0.1.0
-ARG REVISION=unknown
+ARG REVISION=
 LABEL org.opencontainers.image.title="evertrain" \
       org.opencontainers.image.description="Continuous training for PyTorch: every step of the pipeline" \
       org.opencontainers.image.licenses="Apache-2.0" \
@@ -80,12 +75,9 @@ LABEL org.opencontainers.image.title="evertrain" \
       org.opencontainers.image.revision="${REVISION}" \
       evertrain.torch="${TORCH}"
 
-# A name for the uid: getpass.getuser(), which torch calls, fails without one.
-RUN groupadd --gid 10001 evertrain \
-    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin evertrain
-
 # All that is written goes below /tmp, which is a mount. Bytecode was compiled when this was built.
 ENV PATH=/venv/bin:/usr/local/bin:/usr/bin:/bin \
+    LANG=C.UTF-8 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     HOME=/tmp \
@@ -96,12 +88,14 @@ ENV PATH=/venv/bin:/usr/local/bin:/usr/bin:/bin \
     MPLCONFIGDIR=/tmp/.cache/matplotlib \
     TORCHINDUCTOR_CACHE_DIR=/tmp/.cache/torchinductor \
     EVERTRAIN_HOME=/tmp/evertrain \
+    EVERTRAIN_COMMIT=${REVISION} \
     GIT_PYTHON_REFRESH=quiet
 
-COPY --from=dependencies /venv /venv
+COPY --from=root /image/ /
+COPY --from=dependencies /layers/torch/ /
+COPY --from=dependencies /layers/rest/ /
 COPY --from=code /code/ /
-WORKDIR /app
-COPY examples examples
 
+WORKDIR /app
 USER 10001:10001
 CMD ["evertrain", "--help"]

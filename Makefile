@@ -14,6 +14,11 @@ PYTHON ?= $(shell for name in python3.11 python3; do \
 TORCH_INDEX ?=
 # Tests start processes and threads of their own: more workers than cores only add noise.
 JOBS ?= 2
+# VARIANT=cuda, TAG=name:tag, BASE=image, PUSH=registry/name: of the image.
+VARIANT ?=
+TAG ?=
+BASE ?=
+PUSH ?=
 # ARGS="-k words": more arguments for pytest, a benchmark or a proof.
 ARGS ?=
 # N=count: how often a proof or a benchmark repeats.
@@ -23,8 +28,8 @@ BIN := .venv/bin
 TORCH := $(shell sed -nE 's/.*"torch==([0-9.]+)".*/\1/p' pyproject.toml)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 DEMO := $(CURDIR)/build/demo
-BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline
-PROOFS := kills steps checkpoints bad-data clean-flights bugs decisions promotions optimism
+BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline trigger
+PROOFS := kills nodes steps checkpoints bad-data clean-flights bugs decisions promotions optimism lease-fights triggers
 
 ##@ Use
 
@@ -38,6 +43,12 @@ demo: venv ## Run examples/flights twice: three months (cold start), then a four
 	@$(BIN)/python examples/flights/prepare.py --data "$(DEMO)/data" --months 4
 	@EVERTRAIN_HOME="$(DEMO)/home" $(BIN)/evertrain run examples/flights --data "$(DEMO)/data"
 
+.PHONY: image
+image: ## Build the container image (VARIANT=cuda, TAG=name:tag, BASE=image, PUSH=registry/name)
+	@$(firstword $(wildcard $(BIN)/python) $(PYTHON)) -m infra.image.build \
+		$(if $(VARIANT),--torch $(VARIANT)) $(if $(TAG),--tag $(TAG)) \
+		$(if $(BASE),--base $(BASE)) $(if $(PUSH),--push $(PUSH))
+
 ##@ Develop
 
 .PHONY: venv
@@ -49,7 +60,11 @@ test: venv ## Run the tests (ARGS="-k words" to choose, JOBS=4 for more workers)
 
 .PHONY: smoke
 smoke: venv ## Run every proof and benchmark in its short form, pages in a browser, real servers
-	@$(PYTEST) -m smoke $(ARGS)
+	@$(PYTEST) -m "smoke and not containers" $(ARGS)
+
+.PHONY: containers
+containers: venv ## Build the image and run its tests: every step in a container (needs make engine)
+	@$(BIN)/python -m pytest -m containers tests/containers $(ARGS)
 
 .PHONY: lint
 lint: venv ## Check style, formatting, types and the import contract
@@ -95,9 +110,19 @@ browser: ## Install Chromium and its driver where they are missing (Debian, Ubun
 	$(call apt_install,chromium chromium-driver fonts-liberation,Chromium)
 
 .PHONY: servers
-servers: ## Install PostgreSQL where it is missing (Debian, Ubuntu); tests start a server of their own
+servers: ## Install PostgreSQL and promtool where they are missing (Debian, Ubuntu); tests start servers of their own
 	@if $(call any_of,initdb) || compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null; then exit 0; fi; \
 	$(call apt_install,postgresql,PostgreSQL)
+	@if $(call any_of,promtool); then exit 0; fi; \
+	$(call apt_take,prometheus,usr/bin/promtool,promtool)
+
+.PHONY: engine
+engine: ## Install a Docker engine and debootstrap where they are missing (Debian, Ubuntu)
+	@missing=(); \
+	$(call any_of,dockerd) || missing+=(docker.io); \
+	$(call any_of,debootstrap) || missing+=(debootstrap); \
+	$(call any_of,docker-registry registry) || missing+=(docker-registry); \
+	[ "$${#missing[@]}" = 0 ] || { $(call apt_install,"$${missing[@]}",a Docker engine); }
 
 ##@ Measure
 
@@ -199,6 +224,24 @@ fi; \
 echo "installing $(2)"; \
 $$sudo apt-get update -qq; \
 $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null
+endef
+
+# apt_take(package, file, what): one program of a package whose server nobody wants here.
+define apt_take
+command -v apt-get > /dev/null \
+	|| $(call fail,$(3) is not installed$(comma) and there is no apt-get to get it with,put $(3) somewhere in PATH); \
+sudo=; \
+if [ "$$(id -u)" != 0 ]; then \
+	command -v sudo > /dev/null || $(call fail,$(3) is not installed$(comma) and only root may install it,run as root: make $@); \
+	sudo=sudo; \
+fi; \
+echo "installing $(3)"; \
+$$sudo apt-get update -qq; \
+folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; cd "$$folder"; \
+apt-get download -qq $(1) 2> /dev/null \
+	|| $(call fail,apt-get could not download the package $(1),is the package index in reach?); \
+dpkg-deb -x $(1)_*.deb .; \
+$$sudo install $(2) /usr/local/bin/
 endef
 
 comma := ,

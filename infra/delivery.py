@@ -35,6 +35,7 @@ class Sender:
         warn: Told, once for each kind of trouble, what is wrong.
         after: Seconds before anything is sent.
         every: Seconds between sendings.
+        on_unsent: Called with the spool's file each time that MLflow could not be told.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class Sender:
         warn: Callable[[str], None],
         after: float = 20.0,
         every: float = 5.0,
+        on_unsent: Callable[[Path], None] = lambda path: None,
     ) -> None:
         self._spool, self._uri, self._warn = spool, uri, warn
+        self._on_unsent = on_unsent
         self._after, self._every = after, every
         self._warned: set[str] = set()
         self._delivery = Delivery(uri, warn=self._once)
@@ -71,7 +74,10 @@ class Sender:
     def _work(self) -> None:
         pause = self._after
         while not self._closing.wait(pause):
-            pause = self._every if self._send() else min(2 * max(pause, self._every), _LONGEST)
+            sent = self._send()
+            pause = self._every if sent else min(2 * max(pause, self._every), _LONGEST)
+            if not sent:
+                self._on_unsent(self._spool.path)
         if self._send():
             self._send_others()
         self._spool.close()

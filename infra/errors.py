@@ -42,3 +42,9 @@ class LeaseLost(OutsideError):  # noqa: N818
 
 class StoreFull(OutsideError):  # noqa: N818
     """No space is left where objects are written."""
+
+
+class Refused(OutsideError):  # noqa: N818
+    """The world outside was reached, and will never take what was asked of it (exit code 2)."""
+
+    exit_code = 2

@@ -122,13 +122,13 @@ class Lease:
         unless somebody else had it meanwhile.
 
         Raises:
-            LeaseLost: Somebody else has it, or had it since.
+            LeaseLost: Somebody else has it, had it since, or took it away.
         """
 
         def next_record(seen: Seen | None) -> LeaseRecord | None:
             if seen is None:
                 return None
-            if seen.record.holder.run != holder.run:
+            if seen.record.holder.run != holder.run or seen.record.broken:
                 raise LeaseLost(lost_words(holder, seen), hint=_HINT)
             if seen.record.held:
                 return seen.record.renewed(seconds)
@@ -147,7 +147,7 @@ class Lease:
             fenced: What takes the holder's writes knows its number now.
 
         Raises:
-            LeaseLost: It is somebody else's by now, or was broken.
+            LeaseLost: It is somebody else's by now, or was taken away.
         """
         changes = {"fence": ""} if fenced else {}
 
@@ -165,19 +165,21 @@ class Lease:
         assert granted is not None
         return granted
 
-    def release(self, run: str, *, fence: str = "") -> bool:
+    def release(self, run: str, *, fence: str = "", broken: str = "") -> bool:
         """Let go of it, whatever its number; False: it is not this run's.
 
         Args:
             run: The holder's.
             fence: Why something of that run may still be writing; empty: nothing can.
+            broken: Who takes it away from the run, which must not take it up again.
         """
 
         def next_record(seen: Seen | None) -> LeaseRecord | None:
             if seen is None or not seen.record.held or seen.record.holder.run != run:
                 return None
             # one that is still due is left to the next holder
-            return seen.record.renewed(SHORTEST, held=False, fence=seen.record.fence or fence)
+            freed = {"held": False, "fence": seen.record.fence or fence, "broken": broken}
+            return seen.record.renewed(SHORTEST, **freed)
 
         return self._change(next_record)[0] is not None
 

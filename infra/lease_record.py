@@ -41,6 +41,7 @@ class LeaseRecord(BaseModel):
         token: One more at each change of holder.
         since: When the holder took it, by the holder's own clock: for people.
         seconds: It lives so long after it was written.
+        broken: Who took it away from its last holder; empty: that let go of it itself.
         fence: Why the holder, or the next one, has to make its number known to what takes its
             writes before it does anything else: one before may still believe. Empty: it need not.
         nonce: Makes no two contents equal, and tells a writer's own after a lost reply.
@@ -54,6 +55,7 @@ class LeaseRecord(BaseModel):
     token: int = Field(ge=1)
     since: datetime = Field(default_factory=lambda: datetime.now(UTC))
     seconds: float = Field(ge=SHORTEST)
+    broken: str = ""
     fence: str = ""
     nonce: str = Field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -125,8 +127,10 @@ def instant(when: datetime) -> str:
 def lost_words(holder: Holder, seen: Seen) -> str:
     """Why a run has no lease any more."""
     record, lost = seen.record, f"run {holder.run} has lost the lease"
+    if record.broken:
+        return f"{lost}: {record.broken} took it away"
     if record.holder.run == holder.run:
-        return f"{lost}: it was let go of, or broken"
+        return f"{lost}: it has let go of it"
     since = f"since {instant(record.since)}"
     if record.held:
         return f"{lost}: {named(record.holder)} holds it {since}"

@@ -16,8 +16,16 @@ import typer
 from components.common.project import open_project
 from components.common.settings import ProjectSettings
 from infra.errors import OutsideError
-from pipelines import model_commands, schedule_commands, show, watch_command
+from pipelines import (
+    cluster_commands,
+    lease_commands,
+    model_commands,
+    schedule_commands,
+    show,
+    watch_command,
+)
 from pipelines.arguments import JsonOption, ProjectArgument, ProjectOption, SetOption
+from pipelines.runners import ImageOption, Runner, RunnerOption, chosen_runner
 from training_core.errors import ConfigurationError, EvertrainError
 
 app = typer.Typer(
@@ -29,6 +37,7 @@ app = typer.Typer(
 )
 app.command()(schedule_commands.backtest)
 app.command()(schedule_commands.advise)
+app.command()(cluster_commands.deploy)
 app.command()(watch_command.watch)
 
 
@@ -67,18 +76,30 @@ def run(
     data: Annotated[str, typer.Option(help="Data URI instead of data.source.")] = "",
     settings: SetOption = None,
     force: Annotated[bool, typer.Option(help="Train even if nothing is new.")] = False,
+    runner: RunnerOption = Runner.PROCESS,
+    image: ImageOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Run the whole pipeline on this machine."""
-    from components.common.runnable import runnable_task
-    from pipelines.local import run_locally
-
+    """Run the whole pipeline on this machine; skipped, or queued, while another run works."""
     overrides = settings or []
     opened = open_project(project, overrides=overrides, data=data)
+    steps = chosen_runner(opened, runner, image=image)
+
+    from components.common.runnable import runnable_task  # torch: four seconds on a busy machine
+    from pipelines.local import run_locally
+
     runnable_task(opened)  # what no run could end well with is found before one is started
     model_commands.mend(opened)
     with show.progress() as on_step:
-        record = run_locally(opened, data=data, overrides=overrides, force=force, on_step=on_step)
+        record = run_locally(
+            opened,
+            data=data,
+            overrides=overrides,
+            force=force,
+            on_step=on_step,
+            on_wait=show.waits,
+            runner=steps,
+        )
     show.run(opened, record, as_json=as_json)
     raise typer.Exit(record.exit_code)
 
@@ -147,6 +168,7 @@ def compile_(
 
 
 model_commands.add_to(app)
+app.command()(lease_commands.lease)
 
 
 @app.command()

@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 if TYPE_CHECKING:
     from pipelines.placing import Place
 
@@ -29,3 +31,11 @@ def compile_pipeline(
         target.parent.mkdir(parents=True, exist_ok=True)
         pipeline = build(place) if place is not None else build()
         compiler.Compiler().compile(pipeline, str(target), pipeline_parameters=parameters or {})
+
+
+def name_image(compiled: Path, image: str) -> None:
+    """Let all steps of a compiled pipeline run in one image, named by digest or id."""
+    documents = list(yaml.safe_load_all(compiled.read_text()))
+    for executor in documents[0]["deploymentSpec"]["executors"].values():
+        executor["container"]["image"] = image
+    compiled.write_text(yaml.safe_dump_all(documents, sort_keys=False))

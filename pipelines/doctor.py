@@ -18,6 +18,7 @@ from training_core.errors import ConfigurationError, EvertrainError
 
 _NEEDED = ("torch", "kfp", "kfp-kubernetes", "mlflow", "great-expectations", "boto3", "pyarrow")
 _FREE_GIB = 2
+_OLDEST = 5  # seconds: what a store may say of the age of what was just written
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,25 @@ def _store(project: Project) -> str:
                 f"{store.uri} does not honour create-if-absent: promotions would not be safe",
                 hint="use a server with conditional writes (If-None-Match)",
             )
+        seen = store.read(key)
+        if (
+            store.replace(key, b"3", version=seen.version) is None
+            or store.replace(key, b"4", version=seen.version) is not None
+            or store.get(key) != b"3"
+        ):
+            raise OutsideError(
+                f"{store.uri} does not honour compare-and-swap: two runs could work at once",
+                hint="use a server with conditional writes (If-Match)",
+            )
+        if seen.age > _OLDEST:
+            raise OutsideError(
+                f"{store.uri} says that what was just written is {seen.age:.0f} s old: a run would "
+                "lose its lease at once",
+                hint="the clocks of the store's servers differ; set them by one time server",
+            )
     finally:
         store.delete(key)
-    return f"{store.uri}, create-if-absent works"
+    return f"{store.uri}, create-if-absent works, compare-and-swap too"
 
 
 def _tracking(project: Project) -> str:

@@ -1,39 +1,74 @@
-"""Run the compiled pipeline on this machine: kfp.local, each step a subprocess."""
+"""Run the compiled pipeline on this machine: kfp.local, each step a process or a container."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import io
 import os
 import re
-import secrets
 import signal
 import warnings
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
+from components.common.holding import PLACE, STARTED_BY
 from components.common.layout import home, project_store
 from components.common.project import Project
 from components.common.records import STEPS
 from components.common.run_record import RunRecord, run_record_key
 from components.common.watchdog import VARIABLE, this_process
-from components.report_run.alerting import alert_each, alert_once
-from components.report_run.step import write_report
-from infra.errors import ObjectMissing, OutsideError
+from components.report_run.alerting import alert_once
+from components.report_run.step import let_go, write_report
+from infra.errors import ObjectMissing
 from infra.store import ObjectStore
-from pipelines.compiling import compile_pipeline
+from pipelines.compiling import compile_pipeline, name_image
+from pipelines.one_run import (
+    HomeBusy,
+    close_interrupted_runs,
+    free_dead,
+    new_run_id,
+    only_run,
+    skipped_run,
+)
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_WAITS = re.compile(r"\blease: (waits for .*)")
 _TASK = re.compile(r"[Tt]ask ['\"]([a-z-]+)['\"]")
 
 
-def new_run_id() -> str:
-    """An id that sorts by time."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+class StepRunner(Protocol):
+    """What steps are run by.
+
+    Attributes:
+        image: That the compiled pipeline names; empty: the usual one.
+    """
+
+    image: str
+
+    def at_work(
+        self, *, run: str, store: ObjectStore, log: io.TextIOBase
+    ) -> contextlib.AbstractContextManager[Any]:
+        """Give the runner to start `kfp.local` with, for one run.
+
+        Args:
+            run: The run's id.
+            store: The project's.
+            log: The run's.
+        """
+
+
+class Processes:
+    """Each step is a process of this machine's Python."""
+
+    image = ""
+
+    @contextlib.contextmanager
+    def at_work(self, *, run: str, store: ObjectStore, log: io.TextIOBase) -> Iterator[Any]:
+        from kfp import local
+
+        yield local.SubprocessRunner(use_venv=False)
 
 
 def run_locally(
@@ -43,9 +78,11 @@ def run_locally(
     overrides: list[str],
     force: bool,
     on_step: Callable[[str, str], None] = lambda step, event: None,
+    runner: StepRunner | None = None,
+    on_wait: Callable[[str], None] = lambda words: None,
     on_begin: Callable[[str], None] = lambda run: None,
 ) -> RunRecord:
-    """Run the pipeline and return the run's record.
+    """Run the pipeline and return the run's record; `skipped` if another run is under way.
 
     Args:
         project: Opened with the same data and overrides.
@@ -53,19 +90,27 @@ def run_locally(
         overrides: Settings as key=value.
         force: Train even if nothing is new.
         on_step: Called with a step's name and `started` or `ended`.
+        runner: Of the steps; not given: `Processes`.
+        on_wait: Called with words if the run waits for another one (`lease.busy: queue`).
         on_begin: Called with the run's id before anything is done; what it raises ends the run.
 
     Raises:
-        OutsideError: Another run of this project is under way, or the store cannot be reached.
+        OutsideError: The store cannot be reached.
         KeyboardInterrupt: After the run's record was written.
     """
-    store = project_store(project)
-    with only_run(home(project)):
+    steps = runner or Processes()
+    store, lease = project_store(project), project.settings.lease
+    patience = lease.patience if lease.busy == "queue" else 0.0
+    with contextlib.ExitStack() as stack:
+        try:
+            place = stack.enter_context(only_run(home(project), patience=patience, on_wait=on_wait))
+        except HomeBusy as busy:
+            return skipped_run(project, store, busy)
+        free_dead(store, place)
         run = new_run_id()
         on_begin(run)
         close_interrupted_runs(project, store)
-        os.environ["EVERTRAIN_RUN_ID"] = run
-        os.environ[VARIABLE] = this_process()
+        stack.enter_context(_environment(run, place))
         log = home(project) / "logs" / f"{run}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         store.put(f"runs/{run}/started", b"")
@@ -78,11 +123,11 @@ def run_locally(
         }
         try:
             with log.open("w") as file, _noticing_interrupts() as check:
-                _execute(home(project), parameters, _Watcher(file, on_step, check))
+                with steps.at_work(run=run, store=store, log=file) as kfp_runner:
+                    watcher = _Watcher(file, on_step, on_wait, check)
+                    _execute(home(project), parameters, kfp_runner, watcher, image=steps.image)
                 check()
         finally:
-            for variable in ("EVERTRAIN_RUN_ID", VARIABLE):
-                os.environ.pop(variable, None)
             record = finished_record(project, store, run)
         return record
 
@@ -93,44 +138,24 @@ def finished_record(project: Project, store: ObjectStore, run: str) -> RunRecord
         record = RunRecord.model_validate_json(store.get(run_record_key(run)))
     except (ObjectMissing, ValueError):
         record = write_report(project, store, run=run)
+    let_go(project, store, run=run)
     alert_once(project, store, record)
     return record
 
 
-def close_interrupted_runs(project: Project, store: ObjectStore) -> None:
-    """Write the record of every earlier run that was killed before it could, and tell of it.
-
-    However many there are, telling takes no longer than of one.
-    """
-    seen: dict[str, set[str]] = {}
-    for info in store.list("runs/"):
-        _, run, name = info.key.split("/", 2)
-        seen.setdefault(run, set()).add(name)
-    killed = [run for run, names in seen.items() if "run.json" not in names]
-    alert_each(project, store, [write_report(project, store, run=run) for run in killed])
-
-
 @contextlib.contextmanager
-def only_run(folder: Path) -> Iterator[None]:
-    """Hold the project's lock on this machine; the system lets go of it whatever happens.
-
-    Raises:
-        OutsideError: Another run holds it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "run.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            raise OutsideError(
-                f"another run of this project is under way ({file.read().strip() or 'no details'})",
-                hint="wait for it to end; its log is in " + str(folder / "logs"),
-            ) from error
-        file.truncate(0)
-        file.write(f"process {os.getpid()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
-        file.flush()
+def _environment(run: str, place: str) -> Iterator[None]:
+    """Tell the steps which run they belong to, whose child they are, and where they run."""
+    before = dict(os.environ)
+    os.environ.update({"EVERTRAIN_RUN_ID": run, VARIABLE: this_process(), PLACE: place})
+    os.environ.setdefault(STARTED_BY, "evertrain run")
+    try:
         yield
+    finally:
+        for variable in ("EVERTRAIN_RUN_ID", VARIABLE, PLACE, STARTED_BY):
+            os.environ.pop(variable)
+            if variable in before:
+                os.environ[variable] = before[variable]
 
 
 @contextlib.contextmanager
@@ -154,16 +179,20 @@ def _noticing_interrupts() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _execute(folder: Path, parameters: dict[str, Any], watcher: _Watcher) -> None:
+def _execute(
+    folder: Path, parameters: dict[str, Any], runner: Any, watcher: _Watcher, *, image: str
+) -> None:
     """Compile, load what was compiled, and let kfp.local run it."""
     compiled = folder / "pipeline.yaml"
     compile_pipeline(compiled)
+    if image:
+        name_image(compiled, image)
     with warnings.catch_warnings(), contextlib.redirect_stdout(watcher):
         warnings.simplefilter("ignore")  # kfp warns of image names and deprecations
         from kfp import components, local
 
         local.init(
-            runner=local.SubprocessRunner(use_venv=False),
+            runner=runner,
             pipeline_root=str(folder / "kfp"),
             raise_on_error=False,
             enable_caching=True,
@@ -179,9 +208,11 @@ class _Watcher(io.TextIOBase):
         self,
         log: io.TextIOBase,
         on_step: Callable[[str, str], None],
+        on_wait: Callable[[str], None],
         check: Callable[[], None],
     ) -> None:
-        self.log, self.on_step, self.check, self.line = log, on_step, check, ""
+        self.log, self.on_step, self.on_wait, self.check = log, on_step, on_wait, check
+        self.line = ""
 
     def writable(self) -> bool:
         return True
@@ -197,6 +228,8 @@ class _Watcher(io.TextIOBase):
         return len(text)
 
     def _notice(self, line: str) -> None:
+        if waits := _WAITS.search(line):
+            self.on_wait(waits.group(1))
         found = _TASK.search(line)
         name = found.group(1).replace("-", "_") if found else ""
         if name in STEPS:

@@ -14,6 +14,7 @@ from typing import cast
 
 from kfp import dsl, kubernetes
 
+from components.common import deployed
 from components.common.attempts import NODE_VARIABLE
 from components.common.cluster_settings import ClusterSettings, PodSettings, StepName
 from components.common.settings import ProjectSettings
@@ -38,21 +39,26 @@ _UNITS = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "": 1}
 
 
-def placing(settings: ProjectSettings) -> Place:
+def placing(settings: ProjectSettings, *, pinned: bool = False) -> Place:
     """Return what gives a task of the pipeline its place.
 
     Args:
         settings: Of the project; its `cluster`, its name, and which variables its alerts need:
             those go to report_run alone.
+        pinned: A run ends at once if the image holds other settings than these.
     """
     cluster = settings.cluster
     of_alerts = {name for channel in settings.alerts.channels for name in channel.variables()}
 
     def place(task: dsl.PipelineTask) -> None:
         step = cast(StepName, task.name.replace("-", "_"))
-        pod = cluster.pod(step)
+        # Nodes of a training are pods of their own (a TrainJob), which get what its step would.
+        shared = step == "train_distributed" and settings.training.nodes > 1
+        pod = cluster.waiting_pod() if shared else cluster.pod(step)
         _image(task, cluster)
         _environment(task, cluster, without=set() if step == "report_run" else of_alerts)
+        if pinned and step == "snapshot_data":
+            task.set_env_variable(deployed.VARIABLE, deployed.fingerprint(settings))
         _resources(task, pod)
         _volumes(task, pod)
         _nodes(task, pod)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 TALK = Console(stderr=True, highlight=False)
 _WIDE = 200  # characters, where there is no terminal to fit into
 DATA = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-_MARKS = {"done": "✓", "stopped": "✗", "failed": "✗", "interrupted": "!", "not_run": "·"}
+_MARKS = {"done": "✓", "skipped": "·", "stopped": "✗", "failed": "✗", "interrupted": "!"} | {
+    "not_run": "·"
+}
 
 
 def lines(value: Any, words: list[str], *, as_json: bool) -> None:
@@ -65,6 +67,11 @@ def progress() -> Iterator[Callable[[str, str], None]]:
             TALK.print(f"{name:<18} {seconds:6.1f} s", markup=False)
 
         yield on_step
+
+
+def waits(words: str) -> None:
+    """Say what a run waits for."""
+    TALK.print(words, markup=False, soft_wrap=True)
 
 
 def run(project: Project, record: RunRecord, *, as_json: bool) -> None:

@@ -4,6 +4,7 @@
     ├── ConfigurationError  exit code 2: wrong usage or configuration
     ├── StoppedByGate       exit code 1: bad data or broken training code was kept out
     └── TrainingFailed      exit code 1: training diverged or left nothing usable
+        └── PeerFailed      exit code 1: another rank failed; its own failure says more
 
 Faults of the world outside are `infra.errors.OutsideError` (exit code 3: a retry may help); it
 has the same shape, so whoever prints one can print the other.
@@ -41,3 +42,7 @@ class StoppedByGate(EvertrainError):  # noqa: N818 (an outcome, named for people
 
 class TrainingFailed(EvertrainError):  # noqa: N818 (an outcome, named for people)
     """Training diverged, or left nothing that can be used."""
+
+
+class PeerFailed(TrainingFailed):
+    """Another rank failed; what it failed with itself is the cause."""

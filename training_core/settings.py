@@ -25,7 +25,12 @@ class TrainingSettings(Settings):
         1024, ge=1, description="Examples a step, over all processes and microbatches."
     )
     accumulation: int = Field(1, ge=1, description="Microbatches a step, on each process.")
-    processes: int = Field(1, ge=1, description="Processes started by torchrun.")
+    processes: int = Field(
+        1, ge=1, description="Processes started by torchrun, on each node where there are several."
+    )
+    nodes: int = Field(
+        1, ge=1, description="Machines; more than one train together as a TrainJob (docs/nodes.md)."
+    )
     threads: int = Field(
         0,
         ge=0,
@@ -83,6 +88,11 @@ class TrainingSettings(Settings):
     recovery: RecoverySettings = RecoverySettings()
 
     @property
+    def world_size(self) -> int:
+        """Processes on all nodes."""
+        return self.nodes * self.processes
+
+    @property
     def fixed_threads(self) -> int:
         """CPU threads that training must have, whatever the machine; 0: as many as there are.
 
@@ -99,10 +109,11 @@ class TrainingSettings(Settings):
                 "learn the graph from a step that begins without communication"
             )
         if self.deterministic == "topology":
-            if self.canonical_microbatches % self.processes:
+            if self.canonical_microbatches % self.world_size:
+                nodes = f" on each of training.nodes ({self.nodes})" if self.nodes > 1 else ""
                 raise ValueError(
                     f"training.canonical_microbatches ({self.canonical_microbatches}) cannot be "
-                    f"shared equally by training.processes ({self.processes})"
+                    f"shared equally by training.processes ({self.processes}){nodes}"
                 )
             if self.accumulation != 1:
                 raise ValueError(

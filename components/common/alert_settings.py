@@ -16,7 +16,7 @@ from training_core.settings import Settings
 
 Outcome = Literal[
     "promoted", "proposed", "held", "inconclusive", "stopped", "failed", "interrupted",
-    "nothing_new",
+    "nothing_new", "skipped",
 ]  # fmt: skip
 USUAL: tuple[Outcome, ...] = (
     "promoted", "proposed", "held", "inconclusive", "stopped", "failed", "interrupted",
@@ -37,7 +37,9 @@ class _Channel(Settings):
         description="In records and in the log; empty: its type.",
     )
     on: tuple[Outcome, ...] = Field(
-        USUAL, min_length=1, description="Outcomes that are told; all but nothing_new if not given."
+        USUAL,
+        min_length=1,
+        description="Outcomes that are told; not given: all but nothing_new and skipped.",
     )
 
     def variables(self) -> list[str]:

@@ -2,8 +2,9 @@
 
 Numbered entries, each created only if none has its number: a linear history without lost updates.
 `promote`, `approve` and `rollback` move the champion: the last of them names it. `propose` and
-`reject` do not. `promotion.py` says under which conditions each may be written. The registry's
-aliases are a projection of the log and are repaired from it.
+`reject` do not, and neither does `fence`, by which a run that took over the lease of another, which
+may still be writing, makes its number known. `promotion.py` says under which conditions each may be
+written. The registry's aliases are a projection of the log and are repaired from it.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ class PromotionEntry(BaseModel):
         of: Number of the proposal that was approved or rejected.
         compared: Number of the entry that had made the champion which this one was held against; 0:
             there was none, or the entry is older than this field.
+        fence: Number of the lease (`infra/lease.py`) under which the run worked; 0: under none.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     format: Literal["evertrain/promotion/1"] = "evertrain/promotion/1"
     number: int
-    action: Literal["promote", "propose", "approve", "reject", "rollback"]
+    action: Literal["promote", "propose", "approve", "reject", "rollback", "fence"]
     version: str
     run: str
     run_key: str
@@ -58,6 +60,7 @@ class PromotionEntry(BaseModel):
     rehearsal: str = ""
     of: int = 0
     compared: int = 0
+    fence: int = 0
 
 
 class PromotionLog:
@@ -115,6 +118,11 @@ class PromotionLog:
 def champion_entry(entries: list[PromotionEntry]) -> PromotionEntry | None:
     """Return the entry that made the champion; None: there is none yet."""
     return next((e for e in reversed(entries) if e.action in MOVES), None)
+
+
+def newest_fence(entries: list[PromotionEntry]) -> int:
+    """Return the highest number of a lease that the log knows; a lower one came too late."""
+    return max((entry.fence for entry in entries), default=0)
 
 
 def champion_and_previous(entries: list[PromotionEntry]) -> tuple[str | None, str | None]:

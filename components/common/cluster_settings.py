@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
+from components.common.train_job_settings import NAME as _NAME
+from components.common.train_job_settings import TrainJobSettings
 from training_core.settings import Settings
 
 _CORES = r"^$|^([0-9]+m|[0-9]+(\.[0-9]+)?)$"
 _BYTES = r"^$|^[0-9]+(\.[0-9]+)?(k|Ki|M|Mi|G|Gi|T|Ti)?$"
-_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 _BY_DIGEST = re.compile(r"^\S+@sha256:[0-9a-f]{64}$")
 
@@ -86,6 +87,9 @@ class PodSettings(Settings):
     )
 
 
+# A step whose nodes are pods of their own waits for them, and holds no accelerator meanwhile.
+_WAITING = {"cpu": "200m", "cpu_limit": "", "memory": "1Gi", "shared_memory": "", "gpus": 0}
+
 _USUAL_PODS: dict[StepName | Literal["default"], PodSettings] = {
     "default": PodSettings(cpu="1", memory="4Gi", scratch="20Gi")
 }
@@ -108,6 +112,12 @@ class AccessSettings(Settings):
         "", description="File of certificates to trust; empty: SSL_CERT_FILE, else the usual ones."
     )
     proxy: str = Field("", description="HTTP proxy; empty: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.")
+    patience: float = Field(
+        30.0, ge=0, description="Seconds for which a call that fails is tried again."
+    )
+    timeout: float = Field(
+        60.0, gt=0, description="Seconds without a word from the server after which a call failed."
+    )
 
 
 class ClusterSettings(Settings):
@@ -150,6 +160,9 @@ class ClusterSettings(Settings):
     pods: dict[StepName | Literal["default"], PodSettings] = Field(
         default_factory=lambda: dict(_USUAL_PODS), description="By step; `default` for all others."
     )
+    train_job: TrainJobSettings = Field(
+        TrainJobSettings(), description="How the nodes of one training come together."
+    )
 
     @field_validator("timezone")
     @classmethod
@@ -186,6 +199,16 @@ class ClusterSettings(Settings):
         if step in self.pods:
             given |= self.pods[step].model_dump(exclude_unset=True)
         return PodSettings.model_validate(given)
+
+    def waiting_pod(self) -> PodSettings:
+        """What the pod of `train_distributed` gets while nodes of its own do the work.
+
+        The nodes get `pod("train_distributed")`; this one keeps its time limit and its retries.
+        """
+        usual = self.pods.get("default", PodSettings()).model_dump(exclude_unset=True)
+        trained = self.pod("train_distributed")
+        limits = {"timeout": trained.timeout, "retries": trained.retries}
+        return PodSettings.model_validate(usual | _WAITING | limits)
 
 
 class ScheduleSettings(Settings):

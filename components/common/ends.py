@@ -60,8 +60,11 @@ def outcome_of(record: RunRecord) -> str:
 
 
 def note_end(store: ObjectStore, record: RunRecord) -> None:
-    """Note a run's end, unless a later one of its kind is noted; that it cannot be is no harm."""
-    if record.started is None:
+    """Note a run's end, unless a later one of its kind is noted; that it cannot be is no harm.
+
+    A skipped run is none: it looked at nothing, and another one was under way.
+    """
+    if record.started is None or record.status == "skipped":
         return
     outcome = outcome_of(record)
     at = (record.started + timedelta(seconds=record.seconds)).timestamp()

@@ -128,7 +128,9 @@ class TrainFigures(Figures):
     steps: int
     samples: int
     epochs: float
-    processes: int
+    processes: int  # on all nodes
+    nodes: int = 1
+    found_finished: bool = False  # its result was there already: an attempt before had ended well
     device: str
     precision: str
     resumed_from: int  # the step it went on from; 0: started afresh

@@ -10,8 +10,13 @@ runs/<run>/<step>.json           what each step did in a run; run.json, report.h
 runs/<run>/model_card.md         what the version is that the run registered
 keys/<run key>/<step>.json       the latest finished record of a step for this key
 keys/<run key>/finished.json     written when a run with this key has reached its decision
-checkpoints/<run key>/...        training state (training_core.checkpoints)
+checkpoints/<run key>/...        training state (training_core.checkpoints); result.json beside it
+                                 once training has come to its end
+jobs/<run key>/<number>/...      what nodes of one training are told, and say
+                                 (train_distributed/shared_job.py)
+spools/<run key>.<instant>.jsonl figures that MLflow has not got, of trainings whose pods may go
 checks.html                      the page of the last `evertrain check --page`
+lease.json                       which run is under way (infra/lease.py); never deleted
 promotions/<number>.json         the promotion log: the truth about the champion
 questions/<number>.json          the ledger: which holdout rows were asked for which decision
 ends.json                        by outcome, the last run that ended so
@@ -80,6 +85,16 @@ def key_record(run_key: str, step: str) -> str:
 
 def finished_key(run_key: str) -> str:
     return f"keys/{run_key}/finished.json"
+
+
+def checkpoint_prefix(run_key: str) -> str:
+    """Where a training's checkpoints lie."""
+    return f"checkpoints/{run_key}"
+
+
+def jobs_prefix(run_key: str) -> str:
+    """Where what nodes of one training are told lies, attempt by attempt."""
+    return f"jobs/{run_key}"
 
 
 def sha256_of(path: Path) -> str:

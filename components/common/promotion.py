@@ -6,8 +6,9 @@ version without an entry is found again by its run's key, and aliases that lag b
 what every command mends first.
 
 An entry is written only if what was decided still holds of the log that it is added to: the
-champion is the one that was compared with (compare-and-swap), the proposal is open. An entry of
-another that changes neither is no obstacle: the next number is tried.
+champion is the one that was compared with (compare-and-swap), the proposal is open, and no run with
+a later lease has written (fencing). An entry of another that changes none of these is no obstacle:
+the next number is tried.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from components.common.champion import (
     PromotionLog,
     champion_entry,
     is_own,
+    newest_fence,
     proposals,
     state_of,
 )
-from infra.errors import OutsideError
+from infra.errors import LeaseLost, OutsideError
 from training_core.errors import StoppedByGate
 
 TAG = "evertrain.run_key"
+_OF_RUNS = ("promote", "propose", "fence")  # persons need no lease
 _ATTEMPTS = 50  # each lost one is a number that another writer took: history went on meanwhile
 Check = Callable[[list[PromotionEntry]], None]
 
@@ -42,11 +45,14 @@ def add(log: PromotionLog, entry: PromotionEntry, *, check: Check) -> PromotionE
         check: Raises if the entry must not follow these entries; asked before each attempt.
 
     Raises:
+        LeaseLost: A run that took the lease later has written already.
         OutsideError: The store cannot be reached, or others took each number that was tried.
     """
     for _ in range(_ATTEMPTS):
         entries = log.entries()
         check(entries)
+        if entry.action in _OF_RUNS:
+            refuse_earlier_lease(entries, entry)
         entry = entry.model_copy(update={"number": len(entries) + 1})
         try:
             if log.append(entry):
@@ -70,6 +76,7 @@ def enter(
     *,
     register: Callable[[], str],
     anew: bool = False,
+    confirm: Callable[[], None] = lambda: None,
 ) -> PromotionEntry:
     """Promote or propose a run's model, or find that this run has done so already.
 
@@ -80,18 +87,26 @@ def enter(
         entry: `promote` or `propose`; number and version are set here.
         register: Makes the version, if there is none of this run yet; returns its number.
         anew: What became of an earlier proposal of this run does not matter: propose again.
+        confirm: Raises if the run has not the lease at this moment; asked before each write.
 
     Raises:
         StoppedByGate: The champion is not `entry.compared` any more.
+        LeaseLost: Another run has the lease, or has written since.
     """
+
+    def check(entries: list[PromotionEntry]) -> None:
+        refuse_moved_champion(entries, entry.compared)
+        confirm()
+
     own = own_entry(log.entries(), entry.run_key, entry.compared, anew=anew)
     if own is None:
+        confirm()
         refuse_moved_champion(log.entries(), entry.compared)
         version = registry.find_version(model, tag=TAG, value=entry.run_key) or register()
         own = add(
             log,
             entry.model_copy(update={"version": version}),
-            check=lambda entries: refuse_moved_champion(entries, entry.compared),
+            check=check,
         )
     return follow(log, registry, model, own)
 
@@ -126,6 +141,22 @@ def refuse_moved_champion(entries: list[PromotionEntry], compared: int) -> None:
         raise StoppedByGate(
             f"the champion moved since the comparison: promotion {now} came after {compared}",
             hint="run the same command again: it compares with the champion of now",
+        )
+
+
+def refuse_earlier_lease(entries: list[PromotionEntry], entry: PromotionEntry) -> None:
+    """Stop if a run with a later lease than this entry's has written.
+
+    Raises:
+        LeaseLost: It has.
+    """
+    newest = newest_fence(entries)
+    if entry.fence < newest:
+        by = next(each for each in reversed(entries) if each.fence == newest)
+        raise LeaseLost(
+            f"run {entry.run} has lost the lease: its number {entry.fence or 'is missing'} is "
+            f"older than {newest}, with which run {by.run} wrote entry {by.number}",
+            hint="start a new run: what this one has may be out of date",
         )
 
 

@@ -61,6 +61,11 @@ def code_digest(project: Project) -> str:
     return digest.hexdigest()
 
 
+def commit_of(folder: Path) -> str:
+    """The commit that a folder is at; empty: it is in no repository, or nobody can say."""
+    return _commit(folder)[0]
+
+
 def _hidden(path: Path) -> bool:
     return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
 

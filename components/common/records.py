@@ -25,10 +25,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from components.common.attempts import FOR_GOOD, attempt
+from components.common.holding import Holding
 from components.common.layout import home, key_record, project_store, record_key
 from components.common.project import Project, open_project
 from components.common.watchdog import end_with_parent
 from infra.errors import ObjectMissing, OutsideError
+from infra.guarded import GuardedStore
 from infra.store import ObjectStore
 from training_core.errors import EvertrainError
 from training_core.settings import TrainingSettings
@@ -46,7 +48,7 @@ STEPS = (
     "report_run",
 )
 
-Status = Literal["running", "done", "stopped", "failed", "interrupted"]
+Status = Literal["running", "done", "skipped", "stopped", "failed", "interrupted"]
 
 
 class StepRecord(BaseModel):
@@ -54,9 +56,10 @@ class StepRecord(BaseModel):
 
     Attributes:
         status: `running` is what a killed step leaves behind; `stopped` is a gate's word,
-            `failed` an error.
+            `failed` an error; `skipped`: another run has the lease.
         seconds: From the step's first line to its last, imports of its libraries included.
         cache_hit: The orchestrator took an earlier run's outputs of this step.
+        pod: Name of the pod that did it, on a cluster: by it Kubeflow hands out the log.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -72,17 +75,30 @@ class StepRecord(BaseModel):
     started: datetime = Field(default_factory=lambda: datetime.now(UTC))
     seconds: float = 0.0
     cache_hit: bool = False
+    pod: str = Field(default_factory=lambda: os.environ.get("KFP_POD_NAME", ""))
     figures: dict[str, Any] = Field(default_factory=dict)
 
 
 @dataclass
 class StepContext:
-    """What a step's logic gets to work with."""
+    """What a step's logic gets to work with.
+
+    Attributes:
+        store: The project's; nothing is written there once the run has lost its lease.
+        records: The same store for what only this run writes, whatever happens.
+        holding: This step's part in the run's lease.
+    """
 
     project: Project
     store: ObjectStore
     home: Path
     record: StepRecord
+
+    def __post_init__(self) -> None:
+        lease = self.project.settings.lease
+        self.records = self.store
+        self.holding = Holding(self.records, run=self.record.run, settings=lease)
+        self.store = GuardedStore(self.records, self.holding.ensure)
 
     @property
     def cache(self) -> Path:
@@ -92,6 +108,11 @@ class StepContext:
     def say(self, figures: BaseModel) -> None:
         """Put the step's figures into its record."""
         self.record.figures = figures.model_dump(mode="json")
+
+    def save(self) -> None:
+        """Write the record as it is now."""
+        key = record_key(self.record.run, self.record.step)
+        self.records.put(key, self.record.model_dump_json(indent=1).encode())
 
 
 def current_run() -> str:
@@ -126,28 +147,37 @@ def step(
         _end_as_before(opening)
         context = opening
         signal.signal(signal.SIGTERM, _interrupted)
-        _save(context)
+        context.holding.take_up(name)
+        context.save()
         yield context
-        context.record.status = "done"
+        context.holding.hush()
+        if context.record.status == "running":
+            context.record.status = "done"
         context.record.seconds = round(time.monotonic() - began, 3)
-        _save(context)
+        context.save()
         if context.record.run_key:
             key = key_record(context.record.run_key, name)
-            context.store.put(key, context.record.model_dump_json(indent=1).encode())
+            context.records.put(key, context.record.model_dump_json(indent=1).encode())
     except BaseException as error:  # noqa: BLE001 (every end is recorded, then said by exit code)
+        if context is not None:
+            context.holding.hush()
+            error = context.holding.reason(error)
         code, status, reason, hint = _classify(error)
         if context is not None:
             context.record.status, context.record.exit_code = status, code
             context.record.reason, context.record.hint = reason, hint
             context.record.seconds = round(time.monotonic() - began, 3)
             try:
-                _save(context)
+                context.save()
             except OutsideError as failure:
                 print(f"and the record could not be written: {failure}", file=sys.stderr)
         if not isinstance(error, (EvertrainError, OutsideError, KeyboardInterrupt)):
             traceback.print_exception(error)
         print(f"{name}: {reason}" + (f"\nhint: {hint}" if hint else ""), file=sys.stderr)
         raise SystemExit(code) from None
+    finally:
+        if context is not None:
+            context.holding.rest()
 
 
 def threads_of(training: TrainingSettings) -> int:
@@ -195,13 +225,6 @@ def _end_as_before(context: StepContext) -> None:
         return
     if earlier.status in ("stopped", "failed") and earlier.exit_code in FOR_GOOD:
         raise _EndedBefore(earlier)
-
-
-def _save(context: StepContext) -> None:
-    record = context.record
-    context.store.put(
-        record_key(record.run, record.step), record.model_dump_json(indent=1).encode()
-    )
 
 
 def _classify(error: BaseException) -> tuple[int, Status, str, str]:

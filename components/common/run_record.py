@@ -26,7 +26,7 @@ class StepSummary(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     step: str
-    status: Literal["done", "stopped", "failed", "interrupted", "not_run"]
+    status: Literal["done", "skipped", "stopped", "failed", "interrupted", "not_run"]
     seconds: float
     cache_hit: bool
     reason: str
@@ -38,7 +38,8 @@ class RunRecord(BaseModel):
     Attributes:
         run: Its id; sorts by time.
         key: Hash of data, code and configuration; empty if the run ended before it was known.
-        status: `nothing_new`: a run with this key had already finished.
+        status: `nothing_new`: a run with this key had already finished; `skipped`: another run was
+            under way.
         exit_code: Of `evertrain run`, as on the design page.
         verdict: Of evaluate_model; empty if the run did not get there.
         decision: Of promote_model: what came of the verdict; empty if the run did not get there.
@@ -149,11 +150,11 @@ def compose(store: ObjectStore, *, run: str, project: str, champion: str) -> Run
 
 
 def _run_status(record: StepRecord) -> RunStatus:
-    return {"stopped": "stopped", "interrupted": "interrupted"}.get(record.status, "failed")  # type: ignore[return-value]
+    return record.status if record.status in ("skipped", "stopped", "interrupted") else "failed"
 
 
 def _exit_code(status: RunStatus, bad: StepRecord | None) -> int:
-    if status in ("finished", "nothing_new"):
+    if status in ("finished", "nothing_new", "skipped"):
         return 0
     if bad is not None and bad.exit_code:
         return bad.exit_code

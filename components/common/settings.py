@@ -123,11 +123,36 @@ class ProjectSettings(Settings):
             raise ValueError(
                 f"split.by: {self.split.by} needs split.holdout + split.validation below 1"
             )
+        self._shared_by_nodes()
         offered = self.offered_baselines
         absent = [name for name in self.decision.must_beat if name not in offered]
         if absent:
             raise ValueError(f"decision.must_beat names {absent}, but only {offered} are trained")
         return self
+
+    def _shared_by_nodes(self) -> None:
+        """Whatever number of nodes trains on has to be one that training can be shared by."""
+        training, least = self.training, self.cluster.train_job.min_nodes
+        if least > training.nodes:
+            raise ValueError(
+                f"cluster.train_job.min_nodes ({least}) is more than training.nodes "
+                f"({training.nodes})"
+            )
+        for nodes in range(least or training.nodes, training.nodes):
+            processes = nodes * training.processes
+            if training.deterministic == "topology" and training.canonical_microbatches % processes:
+                raise ValueError(
+                    f"cluster.train_job.min_nodes lets {nodes} nodes train, and "
+                    f"training.canonical_microbatches ({training.canonical_microbatches}) cannot "
+                    f"be shared equally by their {processes} processes"
+                )
+            if training.parallel.strategy == "fsdp" and (
+                processes == 1 or processes % training.parallel.replicas
+            ):
+                raise ValueError(
+                    f"cluster.train_job.min_nodes lets {processes} processes train, which fsdp "
+                    f"with training.parallel.replicas {training.parallel.replicas} cannot"
+                )
 
     @property
     def offered_baselines(self) -> list[str]:

@@ -20,14 +20,14 @@ class LeaseSettings(Settings):
     seconds: float = Field(
         120.0,
         ge=5,
-        description="How long the lease of a step lives without a sign of life from it (it gives "
-        "one every third of that).",
+        description="The lease of a run whose step died is free within so many seconds: a step "
+        "gives a sign of life every third of that, from a thread of its own.",
     )
     between: float = Field(
         900.0,
         ge=5,
-        description="Seconds that it lives after a step ended: the next step's pod has to be "
-        "scheduled and its image pulled by then.",
+        description="Seconds that the lease lives after a step ended: the next step's pod has to "
+        "be scheduled and its image pulled by then.",
     )
     busy: Literal["skip", "queue"] = Field(
         "skip",
@@ -37,6 +37,15 @@ class LeaseSettings(Settings):
     patience: float = Field(
         3600.0, ge=0, description="queue: seconds until it gives up waiting, and ends green."
     )
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        if self.between < self.seconds:
+            # a step that ends beside another one must not shorten what that one counts on
+            raise ValueError(
+                f"between ({self.between:g}) is shorter than seconds ({self.seconds:g})"
+            )
+        return self
 
 
 class WatchSettings(Settings):

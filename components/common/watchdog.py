@@ -3,6 +3,9 @@
 `kill -9` of `evertrain run` leaves its children running; the same command started again would then
 race with them. Every local step watches the process named by EVERTRAIN_PARENT and ends at once
 when it is gone. On a cluster the variable is not set and nothing is watched.
+
+In a container there is no such process to see; there the variable is `stdin`: its other end is held
+by the command, and what ends it, ends the step.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ import threading
 import time
 
 VARIABLE = "EVERTRAIN_PARENT"
+STDIN = "stdin"
+"""The variable's value in a container."""
 _SECONDS = 0.2
 
 
@@ -23,9 +28,13 @@ def this_process() -> str:
 
 def end_with_parent() -> None:
     """Start watching, once, if there is something to watch."""
-    watched = os.environ.get(VARIABLE, "")
-    if watched and not any(thread.name == VARIABLE for thread in threading.enumerate()):
-        threading.Thread(target=_watch, args=(watched,), name=VARIABLE, daemon=True).start()
+    _end_with(os.environ.get(VARIABLE, ""))
+
+
+def end_with_launcher() -> None:
+    """Watch the process that started this one as well: a rank does not outlive its torchrun."""
+    launcher = os.getppid()
+    _end_with(f"{launcher}:{_started(launcher)}")
 
 
 def is_alive(named: str) -> bool:
@@ -34,10 +43,27 @@ def is_alive(named: str) -> bool:
     return pid.isdigit() and _started(int(pid)) == started
 
 
+def _end_with(watched: str) -> None:
+    name = f"{VARIABLE} {watched}"
+    if watched and not any(thread.name == name for thread in threading.enumerate()):
+        threading.Thread(target=_watch, args=(watched,), name=name, daemon=True).start()
+
+
 def _watch(watched: str) -> None:
-    while is_alive(watched):
-        time.sleep(_SECONDS)
+    if watched == STDIN:
+        _read_stdin()
+    else:
+        while is_alive(watched):
+            time.sleep(_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(137)  # the first process of a container cannot kill itself
+
+
+def _read_stdin() -> None:
+    """Return at its end; a line `stop` stands for SIGTERM, which a container's shell keeps."""
+    while said := os.read(0, 64):  # not sys.stdin: its lock would be held when Python ends
+        if b"stop" in said:
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _started(pid: int) -> str:

@@ -162,7 +162,8 @@ def _trained(
     from training_core.parallel.settings import ParallelSettings
     from training_core.prior_bias import set_prior_bias
 
-    planned = training.model_copy(update={"processes": 1, "parallel": ParallelSettings()})
+    alone = {"processes": 1, "nodes": 1, "parallel": ParallelSettings()}
+    planned = training.model_copy(update=alone)
     preprocessor = task.preprocessor().fit(rows)
     examples, scored = (
         Examples.from_frame(task, preprocessor, each) for each in (rows, validation)

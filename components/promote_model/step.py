@@ -60,6 +60,7 @@ def run(
                 entry,
                 register=lambda: _register(context, registry, verdict, Path(model)),
                 anew=not again,
+                confirm=context.holding.confirm,
             )
             figures = entered(log.entries(), entry)
             figures.card = describe(context, registry, verdict, Path(model), entry.version)
@@ -168,6 +169,7 @@ def new_entry(context: StepContext, verdict: EvaluateFigures, package: Path) -> 
         who=f"evertrain run ({user_name()})",
         rehearsal=verdict.rehearsal,
         compared=verdict.compared_entry,
+        fence=context.holding.token,
     )
 
 

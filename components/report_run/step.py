@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from components.common.champion import PromotionLog, champion_and_previous
 from components.common.data_figures import SnapshotFigures
 from components.common.ends import note_end
+from components.common.layout import record_key
 from components.common.project import Project
 from components.common.records import StepRecord, read_records, step
 from components.common.run_record import (
@@ -18,7 +19,7 @@ from components.common.run_record import (
     report_key,
     run_record_key,
 )
-from infra.errors import OutsideError
+from infra.errors import ObjectMissing, OutsideError
 from infra.store import ObjectStore
 
 if TYPE_CHECKING:
@@ -30,10 +31,29 @@ def run(project: str, store: str, overrides: list[str], report: str, state: str)
     from components.report_run.alerting import alert_once
 
     with step("report_run", project=project, store=store, overrides=overrides) as context:
-        ended = write_report(context.project, context.store, run=context.record.run)
+        try:
+            ended = write_report(context.project, context.store, run=context.record.run)
+        finally:
+            let_go(context.project, context.records, run=context.record.run)
         Path(report).parent.mkdir(parents=True, exist_ok=True)
         Path(report).write_bytes(context.store.get(report_key(context.record.run)))
         alert_once(context.project, context.store, ended)
+
+
+def let_go(project: Project, store: ObjectStore, *, run: str) -> None:
+    """Let go of the lease at the end of a run, if it is that run's."""
+    from components.common.holding import Holding
+
+    fence = f"run {run} may still be promoting"
+    try:
+        content = store.get(record_key(run, "promote_model"))
+        if StepRecord.model_validate_json(content).status == "done":
+            fence = ""
+    except ObjectMissing:
+        fence = ""
+    except (OutsideError, ValueError):
+        pass  # not known: as if it were
+    Holding(store, run=run, settings=project.settings.lease).let_go(fence=fence)
 
 
 def write_report(project: Project, store: ObjectStore, *, run: str) -> RunRecord:

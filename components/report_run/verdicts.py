@@ -23,6 +23,7 @@ class Fitness(StrEnum):
     REFUSED = "refused"
     NOT_JUDGED = "not judged"
     NOTHING_NEW = "nothing new"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,13 @@ def judge(records: dict[str, StepRecord], seen: Seen, absent: dict[str, str]) ->
             "Nothing changed since an earlier run.",
             f"Data, code and configuration are those of run {snapshot.same_key_run}.",
             f"The data was judged then: evertrain data PROJECT --run {snapshot.same_key_run}",
+        )
+    if "snapshot_data" in records and records["snapshot_data"].status == "skipped":
+        return Judgement(
+            Fitness.SKIPPED,
+            "The data was not looked at: another run was under way.",
+            sentence(short(records["snapshot_data"].reason, LONGEST)),
+            "Nothing has to be done: a later run looks at what came.",
         )
     ended_well = "validate_data" in records and records["validate_data"].status == "done"
     if validated is None or not ended_well:

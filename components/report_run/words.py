@@ -31,6 +31,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     NOTHING_NEW = "nothing new"
+    SKIPPED = "skipped"
 
 
 def outcome(run: RunRecord, promoted: PromoteFigures | None) -> Outcome:
@@ -88,6 +89,8 @@ def headline(run: RunRecord, ended: Outcome, proposed: str = "") -> str:
             return f"The evidence does not decide, so {stays(run)}."
         case Outcome.NOTHING_NEW:
             return f"Nothing changed since an earlier run, so {stays(run)}."
+        case Outcome.SKIPPED:
+            return f"Another run was under way, so this one did nothing; {stays(run)}."
         case Outcome.STOPPED if step:
             return f"{step} stopped the run, so {stays(run)}."
         case Outcome.FAILED if step:
@@ -128,6 +131,12 @@ def next_step(run: RunRecord, ended: Outcome, evaluated: EvaluateFigures | None)
         case Outcome.NOTHING_NEW:
             return (
                 "Nothing has to be done: new data, code or configuration start the next training."
+            )
+        case Outcome.SKIPPED:
+            return (
+                "Nothing has to be done: the run that is under way sees the data that was there "
+                "when it started, and a later run the rest. To wait instead: lease.busy: queue. "
+                "Who has the lease, and how to free it: evertrain lease PROJECT."
             )
         case Outcome.INCONCLUSIVE:
             return (
@@ -201,6 +210,8 @@ def absence(step: str, run: RunRecord, record: StepRecord | None, problem: str) 
     if record is None:
         if run.status == "nothing_new":
             return f"Not reached: {step} was not needed, nothing was new."
+        if run.status == "skipped":
+            return f"Not reached: {step} was left to the run that was under way."
         end = ended_in(run)
         if run.status == "finished" or not end:
             return f"Not reached: {step} left no record."
@@ -209,6 +220,8 @@ def absence(step: str, run: RunRecord, record: StepRecord | None, problem: str) 
         return f"{step} was killed before it could say anything, or it is still under way."
     if record.status == "done":
         return f"{step} finished and left no figures."
+    if record.status == "skipped":
+        return f"{step} took no snapshot: {sentence(short(record.reason, 300))}"
     return (
         f"{step} {record.status} before it could say anything: "
         f"{sentence(short(record.reason, 300)) or 'no reason was recorded.'}"

@@ -17,7 +17,10 @@ def snapshot_data(
     force: bool,
     snapshot: Output[Dataset],
 ) -> NamedTuple("Outputs", [("Output", str), ("data_digest", str), ("run_key", str)]):  # type: ignore[valid-type]
-    """Take a snapshot of the data and say whether there is anything new to train on.
+    """Take the lease and a snapshot of the data, and say whether there is anything new to train on.
+
+    One run of a project works at a time. If another one has the lease, this one ends here, green,
+    or waits for its turn, as `lease.busy` says.
 
     Args:
         project: Folder of the project, inside the image.
@@ -28,9 +31,9 @@ def snapshot_data(
         snapshot: Digest, source, rows and number of objects (JSON); the manifest is in the store.
 
     Returns:
-        Output: `train` or `nothing_new` (kfp.local finds a condition's value under no other name).
-        data_digest: Hash of the snapshot.
-        run_key: Hash of data, code and configuration.
+        Output: `train`, `nothing_new` or `busy` (kfp.local finds conditions under this name only).
+        data_digest: Hash of the snapshot; empty if there is none.
+        run_key: Hash of data, code and configuration; empty if there is no snapshot.
     """
     from components.snapshot_data.step import run
 

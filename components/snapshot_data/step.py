@@ -1,4 +1,4 @@
-"""Take a snapshot: list, hash what is new, and decide whether there is anything to do."""
+"""Take the lease, then a snapshot: list, hash what is new, and decide what there is to do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from components.common.artifacts import write_json
 from components.common.data_figures import MOST_OBJECTS, DataObject, SnapshotFigures
+from components.common.deployed import check_deployed
 from components.common.layout import digest_of, finished_key
 from components.common.local import open_cache
 from components.common.manifest import objects_of
@@ -17,12 +18,13 @@ from components.common.provenance import provenance
 from components.common.records import StepContext, current_run, step
 from components.common.sources import open_source
 from components.snapshot_data.taking import Taken, take_next_snapshot
+from components.snapshot_data.turn import take_turn
 from infra.errors import ObjectMissing
 from infra.store import ObjectStore
 
 
 class Outputs(NamedTuple):
-    Output: str  # train or nothing_new
+    Output: str  # train, nothing_new or busy
     data_digest: str
     run_key: str
 
@@ -34,6 +36,11 @@ def run(
     with step(
         "snapshot_data", project=project, store=store, overrides=overrides, data=data
     ) as context:
+        check_deployed(context.project)
+        if busy := take_turn(context):
+            context.record.status, context.record.reason = "skipped", busy
+            write_json(snapshot, {"skipped": busy})
+            return Outputs("busy", "", "")
         taken = _take(context)
         manifest = taken.manifest
         digest = manifest.digest

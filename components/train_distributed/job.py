@@ -5,24 +5,38 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from components.common.layout import fetch_object, home, project_store, tracking_uri
+from components.common.holding import guarded
+from components.common.layout import (
+    checkpoint_prefix,
+    fetch_object,
+    home,
+    project_store,
+    tracking_uri,
+)
 from components.common.project import open_project
 from components.common.records import threads_of
 from components.common.watchdog import end_with_parent
 from components.train_distributed.progress import Progress
+from components.train_distributed.results import keep_result, made_of
 from components.train_distributed.stop import Marker, StopRequest
 from components.train_distributed.tracker import Tracker
 
 
-def checkpoint_prefix(run_key: str) -> str:
-    """Where a training's checkpoints lie."""
-    return f"checkpoints/{run_key}"
-
-
 def train(
-    *, project: str, store: str, overrides: list[str], run_key: str, splits: dict[str, Any]
+    *,
+    project: str,
+    store: str,
+    overrides: list[str],
+    run_key: str,
+    splits: dict[str, Any],
+    lease: int = 0,
 ) -> dict[str, Any]:
     """Train to the end and return what happened, as plain data (the same on every rank).
+
+    Args:
+        project, store, overrides, run_key: As of the step.
+        splits: What split_data left.
+        lease: Number of the run's lease, without which no checkpoint is written; 0: there is none.
 
     Raises:
         TrainingFailed: It diverged, or a checkpoint could not be written.
@@ -44,12 +58,12 @@ def train(
     opened = open_project(project, overrides=overrides)
     settings = opened.settings.training
     torch.set_num_threads(threads_of(settings))
-    objects, cache, task = project_store(opened, store), home(opened) / "cache", opened.task()
+    objects = guarded(project_store(opened, store), opened, token=lease)
+    cache, task = home(opened) / "cache", opened.task()
     files = {
         part: fetch_object(objects, splits["parts"][part]["sha256"], cache)
         for part in ("train", "validation")
     }
-    stop = StopRequest()
     strategy = choose_strategy(choose_device(settings.device), settings)
     feed, preprocessor = train_feed(task, files["train"], settings, strategy, cache)
     validation = Examples.from_frame(task, preprocessor, pd.read_parquet(files["validation"]))
@@ -59,7 +73,10 @@ def train(
         set_prior_bias(task, model, first_examples(feed, seed=settings.seed))
     parameters = sum(p.numel() for p in model.parameters())  # before they are sharded
     checkpoints = Checkpoints(objects, checkpoint_prefix(run_key))
-    tracker = Tracker.open(opened, uri=tracking_uri(opened), run_key=run_key, rank=strategy.rank)
+    stop = StopRequest()  # until here a signal ends it at once, whatever torch waits for
+    tracker = Tracker.open(
+        opened, uri=tracking_uri(opened), run_key=run_key, rank=strategy.rank, store=objects
+    )
     trainer = Trainer(
         task=task,
         model=model,
@@ -91,7 +108,7 @@ def train(
         marker.remove()
     tracker.close("FINISHED", reason=outcome.stop_reason)
     strategy.close()
-    return {
+    result = {
         "preprocessor": preprocessor.state_dict(),
         "parameters": parameters,
         "processes": strategy.world_size,
@@ -101,6 +118,9 @@ def train(
         "damaged": checkpoints.damaged,
         "outcome": asdict(outcome),
     }
+    if strategy.rank == 0:
+        keep_result(objects, run_key, result, made_of=made_of(opened, splits))
+    return result
 
 
 def _both(one: Any, other: Any) -> Any:

@@ -7,33 +7,50 @@ saving. So it runs in a session of its own, and the first that comes here is pas
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 from components.common.watchdog import VARIABLE, this_process
 
 
-def run_to_end(command: Sequence[str], env: Mapping[str, str]) -> tuple[int, bool]:
+def run_to_end(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    over: Callable[[], bool] | None = None,
+    every: float = 2.0,
+) -> tuple[int, bool]:
     """Run torchrun; return its exit code, and whether it was asked to stop.
 
     SIGTERM or Ctrl-C asks, a second one kills torchrun and its ranks. Should this process be killed
     itself, ranks that watch their parent (`watchdog.end_with_parent`) end too.
+
+    Args:
+        command: torchrun's.
+        env: Its environment.
+        over: Looked at now and then: once it says so torchrun is ended, though nobody asked.
+        every: Seconds between two looks.
     """
     process: subprocess.Popen[bytes] | None = None
-    asked = False
+    asked = ended = False
+
+    def end() -> None:
+        """End torchrun in good order; a second signal would end ranks without saving."""
+        nonlocal ended
+        if process is not None and not ended:
+            process.terminate()
+            ended = True
 
     def pass_on(signum: int, frame: FrameType | None) -> None:
         nonlocal asked
-        if process is not None:
-            if asked:
-                _kill(process)
-            else:
-                process.terminate()
+        if process is not None and asked:
+            _kill(process)
+        end()
         asked = True
 
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -42,7 +59,13 @@ def run_to_end(command: Sequence[str], env: Mapping[str, str]) -> tuple[int, boo
             command, env={**env, VARIABLE: this_process()}, start_new_session=True
         )
         if asked:  # while it was being started: it cannot have ranks yet
-            process.terminate()
+            end()
+        while over is not None:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(every), asked
+            if over():
+                end()
+                over = None
         return process.wait(), asked
     finally:
         for number, handler in before.items():
@@ -54,8 +77,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
     Without /proc ranks end when they find that this process is gone.
     """
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         for rank in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-            with contextlib.suppress(ProcessLookupError):
+            with suppress(ProcessLookupError):
                 os.killpg(int(rank), signal.SIGKILL)
     process.kill()

@@ -21,7 +21,9 @@ from typing import Any, Literal, Self
 from components.common.layout import home
 from components.common.project import Project
 from infra.delivery import Sender
+from infra.kept_spools import KeptSpools
 from infra.spool import Spool
+from infra.store import ObjectStore
 from training_core.outcome import Point, Rollback
 
 Status = Literal["FINISHED", "FAILED", "KILLED"]
@@ -43,6 +45,7 @@ class Tracker:
         parameters: Settings; nested ones get names with dots.
         tags: Of the run.
         after: Seconds before anything is sent.
+        store: Keeps what MLflow has not got: the folder may go with the pod. None: it stays.
     """
 
     def __init__(
@@ -56,13 +59,26 @@ class Tracker:
         parameters: Mapping[str, Any],
         tags: Mapping[str, str],
         after: float = 20.0,
+        store: ObjectStore | None = None,
     ) -> None:
+        self._kept = None if store is None else KeptSpools(store, folder)
+        if self._kept is not None:
+            self._kept.bring()
         self._spool = Spool(folder, key=run_key, experiment=experiment, name=name, tags=tags)
         self._spool.params(flat(parameters))
-        self._sender = Sender(self._spool, uri=uri, warn=_warn, after=after)
+        keep = (lambda path: None) if self._kept is None else self._kept.keep
+        self._sender = Sender(self._spool, uri=uri, warn=_warn, after=after, on_unsent=keep)
 
     @classmethod
-    def open(cls, project: Project, *, uri: str, run_key: str, rank: int) -> Self | Silent:
+    def open(
+        cls,
+        project: Project,
+        *,
+        uri: str,
+        run_key: str,
+        rank: int,
+        store: ObjectStore | None = None,
+    ) -> Self | Silent:
         """Return the tracker of a project's training; a silent one for ranks other than 0."""
         if rank != 0:
             return Silent()
@@ -75,6 +91,7 @@ class Tracker:
             name=f"{settings.name} {run_key[:8]}",
             parameters={"training": settings.training.model_dump(mode="json")},
             tags={"evertrain.run": os.environ.get("EVERTRAIN_RUN_ID", "")},
+            store=store,
         )
 
     def point(self, point: Point) -> None:
@@ -100,7 +117,10 @@ class Tracker:
         if reason:
             self._spool.tags({"evertrain.stop_reason": reason})
         self._spool.end(status)
-        return self._sender.close(_PATIENCE[status])
+        arrived = self._sender.close(_PATIENCE[status])
+        if self._kept is not None:
+            self._kept.settle(self._spool.path)
+        return arrived
 
 
 class Silent:

@@ -14,7 +14,7 @@ from infra.errors import OutsideError
 
 Outcome = Literal[
     "promoted", "proposed", "held", "inconclusive", "stopped", "failed", "interrupted",
-    "nothing_new", "test",
+    "nothing_new", "skipped", "test",
 ]  # fmt: skip
 
 # Not allowed in a header, a line of a log, JSON in UTF-8 or HTML; data may hold them all the same.

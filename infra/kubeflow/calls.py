@@ -175,6 +175,11 @@ class Calls:
         """What no answer means."""
         import urllib3.exceptions as broken
 
+        if isinstance(error, FileNotFoundError | PermissionError):
+            return NotAllowed(
+                f"cannot {what} at {self.host}: the credentials cannot be read ({error})",
+                hint=f"they are {self.access}",
+            )
         cause = getattr(error, "reason", None) or error
         if isinstance(cause, broken.SSLError) or "CERTIFICATE" in str(cause).upper():
             return self._tls(what, cause)

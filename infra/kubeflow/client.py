@@ -142,6 +142,15 @@ class Kubeflow:
             )
         return str(there.experiment_id)
 
+    def page_of(self, run: str) -> str:
+        """Where a person looks at a run."""
+        return f"{self._client._get_url_prefix().rstrip('/')}/#/runs/details/{run}"
+
+    def find_experiment(self, name: str) -> str:
+        """Return the id of an experiment; empty: there is none."""
+        there = self._experiment(name)
+        return str(there.experiment_id) if there is not None else ""
+
     def _experiment(self, name: str) -> Any | None:
         found = every(
             self._calls, "list the experiments",

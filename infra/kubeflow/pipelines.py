@@ -32,6 +32,14 @@ class Pipelines:
         )  # fmt: skip
         return next((_pipeline(each) for each in found if each.display_name == name), None)
 
+    def all(self) -> list[Pipeline]:
+        """Return every pipeline, whoever made it, the newest first."""
+        found = every(
+            self._calls, "list the pipelines", self._api.pipeline_service_list_pipelines,
+            "pipelines", namespace=self._namespace,
+        )  # fmt: skip
+        return [_pipeline(each) for each in found]
+
     def get(self, pipeline: str) -> Pipeline | None:
         """Return the pipeline with this id; None: there is none."""
         try:

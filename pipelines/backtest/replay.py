@@ -86,7 +86,7 @@ def _run(place: Place, date: str, notes: Notes, on_step: OnStep) -> Note:
 
 def _refuse(record: RunRecord, date: str) -> None:
     """Go on only where the run's end says something of the data or the model of its date."""
-    if record.exit_code in (0, 1):
+    if record.status != "skipped" and record.exit_code in (0, 1):
         return
     if record.exit_code == 130:
         raise KeyboardInterrupt

@@ -20,7 +20,7 @@ from pipelines.backtest.result import RESULT, BacktestResult
 from pipelines.backtest.schedule import Period, parse_day, periods
 from pipelines.backtest.scoring import Models, judged_metric, score_holdout, score_period
 from pipelines.backtest.settings import Place, open_place
-from pipelines.local import only_run
+from pipelines.one_run import only_run
 from training_core.errors import ConfigurationError
 
 OnDate = Callable[[str, Note], None]

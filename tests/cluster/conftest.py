@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.kfp_server import KfpServer
+from tests.cluster.kubernetes_server import KubernetesServer
 
 
 @pytest.fixture
@@ -76,3 +77,43 @@ def _plain(content: Any) -> Any:
     if isinstance(content, list):
         return [_plain(each) for each in content]
     return content.replace("+00:00", "Z") if isinstance(content, str) else content
+
+
+@pytest.fixture
+def kubernetes_server() -> Iterator[KubernetesServer]:
+    """A Kubernetes API server with Kubeflow Trainer; a second of grace lasts 50 ms."""
+    with KubernetesServer(second=0.05) as server:
+        yield server
+
+
+@pytest.fixture
+def kubernetes_client() -> Iterator[Callable[..., Any]]:
+    """Make a stock `kubernetes` client for a server: `kubernetes_client(server, token)`."""
+    from kubernetes import client
+
+    made: list[Any] = []
+
+    def make(server: KubernetesServer, token: str = "") -> Any:
+        made.append(client.ApiClient(server.configuration(token)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def trainer_client() -> Callable[..., Any]:
+    """Make a stock `TrainerClient` for a server: `trainer_client(server, namespace="default")`."""
+    from kubeflow.common.types import KubernetesBackendConfig
+    from kubeflow.trainer import TrainerClient
+
+    def make(server: KubernetesServer, token: str = "", *, namespace: str = "default") -> Any:
+        configuration = server.configuration(token)
+        return TrainerClient(
+            backend_config=KubernetesBackendConfig(
+                namespace=namespace, client_configuration=configuration
+            )
+        )
+
+    return make

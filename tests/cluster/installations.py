@@ -47,6 +47,5 @@ def table(heading: str) -> list[list[str]]:
 def secrets() -> dict[str, set[str]]:
     """The secrets that the README asks for, and the keys in each."""
     return {
-        name.strip("`"): set(re.findall(r"`([^`]+)`", keys))
-        for name, keys, *_ in table("Secrets")
+        name.strip("`"): set(re.findall(r"`([^`]+)`", keys)) for name, keys, *_ in table("Secrets")
     }

@@ -7,27 +7,13 @@
 from __future__ import annotations
 
 import threading
-import time
-import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.cluster.kfp_tasks import Task, filled, new_id, now
 from tests.cluster.kfp_times import shown
 
 FINAL = ("SUCCEEDED", "SKIPPED", "FAILED", "CANCELED")
-
-
-def new_id() -> str:
-    return str(uuid.uuid4())
-
-
-def now() -> int:
-    return int(time.time())
-
-
-def filled(**content: Any) -> dict[str, Any]:
-    """Without what is empty, as protocol buffers are written."""
-    return {name: value for name, value in content.items() if value not in ("", None, {}, [], 0)}
 
 
 @dataclass
@@ -133,26 +119,6 @@ class Source:
 
 
 @dataclass
-class Task:
-    """One node of a run, as `run_details.task_details` shows it."""
-
-    name: str
-    state: str
-    started: int = field(default_factory=now)
-    ended: int = 0
-    pod: str = ""
-    key: str = field(default_factory=new_id)
-
-    def view(self, run: Run) -> dict[str, Any]:
-        return filled(
-            run_id=run.key, task_id=self.key, display_name=self.name, state=self.state,
-            create_time=shown(run.created), start_time=shown(self.started),
-            end_time=shown(self.ended),
-            child_tasks=[{"pod_name": self.pod}] if self.pod else [],
-        )  # fmt: skip
-
-
-@dataclass
 class Run:
     name: str
     experiment: str
@@ -173,6 +139,7 @@ class Run:
     logs: dict[str, list[str]] = field(default_factory=dict)
     script: list[str] = field(default_factory=list)
     attempt: int = 0
+    workflow: str = ""
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -212,7 +179,13 @@ class Run:
             scheduled_at=shown(self.scheduled), finished_at=shown(self.finished),
             state=self.state, error=_rpc(self.error), recurring_run_id=self.recurring,
             state_history=history,
-            run_details=filled(task_details=[each.view(self) for each in self.tasks.values()]),
+            run_details=filled(
+                task_details=[
+                    view
+                    for each in self.tasks.values()
+                    for view in each.views(self.key, self.created, self.workflow)
+                ]
+            ),
         )  # fmt: skip
 
 

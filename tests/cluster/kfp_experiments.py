@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 from tests.cluster.http_double import HttpDouble, Reply, Request
-from tests.cluster.kfp_entities import Experiment, Pipeline, Version, filled
+from tests.cluster.kfp_entities import Experiment, Pipeline, Version
 from tests.cluster.kfp_errors import ABORTED, EXISTS, INVALID, KfpError, internal, upload_error
 from tests.cluster.kfp_listing import page_of
 from tests.cluster.kfp_packages import package_text, spec_of, uploaded_file
 from tests.cluster.kfp_state import State
+from tests.cluster.kfp_tasks import filled
 
 _BASE = "/apis/v2beta1"
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from tests.cluster.http_double import HttpDouble, Reply, Request
 from tests.cluster.kfp_cron import Cron, Every, times
-from tests.cluster.kfp_entities import Recurring, Run, Source, filled, now
+from tests.cluster.kfp_entities import Recurring, Run, Source
 from tests.cluster.kfp_errors import INVALID, KfpError, internal
 from tests.cluster.kfp_packages import check_parameters
 from tests.cluster.kfp_runs import Owned, Runs
 from tests.cluster.kfp_state import State
+from tests.cluster.kfp_tasks import filled, now
 from tests.cluster.kfp_times import seconds, shown
 
 _BASE = "/apis/v2beta1"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.http_double import HttpDouble, Reply, Request
-from tests.cluster.kfp_entities import Experiment, Run, filled
-from tests.cluster.kfp_errors import ABORTED, INVALID, KfpError, internal, not_found
+from tests.cluster.kfp_entities import Experiment, Run
+from tests.cluster.kfp_errors import ABORTED, INVALID, KfpError, internal, not_found, upload_error
 from tests.cluster.kfp_listing import page_of
 from tests.cluster.kfp_packages import check_parameters
 from tests.cluster.kfp_state import State
+from tests.cluster.kfp_tasks import filled
 
 _BASE = "/apis/v2beta1"
 
@@ -141,10 +142,15 @@ class Runs(Owned):
     def log(self, request: Request) -> Reply:
         run = self._allowed(request, "readArtifact")
         node = request.named["node"]
-        for task, lines in run.logs.items():
-            if node in (task, f"{task}-pod"):
+        for name, lines in run.logs.items():
+            task = run.tasks.get(name)
+            pod = task.pod(run.workflow) if task else ""
+            if node == pod or (not self.state.argo and node in (name, f"{name}-pod")):
                 text = "".join(f"{line}\n" for line in lines)
                 return Reply(200, text.encode(), {"Content-Type": "text/plain; charset=utf-8"})
+        if self.state.argo:
+            said = f"BadRequestError: Failed to read logs for run {run.key}"
+            return upload_error(500, f'{said}: pods "{node}" not found')
         raise not_found("Pod", node)
 
     def _allowed(self, request: Request, verb: str) -> Run:

@@ -42,6 +42,7 @@ class KfpServer(HttpDouble):
         multi_user: Every request names its namespace, and its user must be allowed there.
         accounts: By bearer token. Where there are accounts, who is none of them gets 401.
         cookies: The same, by the value of a cookie.
+        argo: Steps show as the server on Argo shows them (`kfp_tasks.py`), and logs are as hidden.
         login_page: Who is nobody gets a login page and 200 instead, as from a gateway with OIDC.
 
     Attributes:
@@ -59,11 +60,14 @@ class KfpServer(HttpDouble):
         cookies: dict[str, Account] | None = None,
         login_page: bool = False,
         executor: Executor | None = None,
+        argo: bool = False,
         port: int = 0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(port=port, tls=tls)
-        self.state = State(multi_user, self.lock, accounts or {}, cookies or {}, executor=executor)
+        self.state = State(
+            multi_user, self.lock, accounts or {}, cookies or {}, executor=executor, argo=argo
+        )
         self.login_page = login_page
         self.route("GET", "/apis/v2beta1/healthz", self._healthz)
         Experiments(self, self.state)

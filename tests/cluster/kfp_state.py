@@ -17,12 +17,11 @@ from tests.cluster.kfp_entities import (
     Recurring,
     Run,
     Source,
-    Task,
     Version,
-    now,
 )
 from tests.cluster.kfp_errors import DENIED, INVALID, UNAUTHENTICATED, KfpError, not_found
 from tests.cluster.kfp_packages import parts_of, spec_of
+from tests.cluster.kfp_tasks import Task, now
 
 Kept = TypeVar("Kept")
 
@@ -61,7 +60,7 @@ class RunHandle:
     def task(self, name: str, state: str) -> None:
         """Say that a step of the run entered a state (`RUNNING`, `SUCCEEDED`, `FAILED`, …)."""
         with self._lock:
-            task = self.run.tasks.setdefault(name, Task(name, state, pod=f"{name}-pod"))
+            task = self.run.tasks.setdefault(name, Task(name, state))
             task.state = state
             if state in ("SUCCEEDED", "FAILED", "SKIPPED", "CANCELED"):
                 task.ended = now()
@@ -92,6 +91,7 @@ class State:
     script: Script = lambda run: ["PENDING", "RUNNING", "SUCCEEDED"]
     executor: Executor | None = None
     cancel_ends_as: str = "CANCELED"
+    argo: bool = False
     threads: list[threading.Thread] = field(default_factory=list)
 
     # who asks
@@ -173,6 +173,9 @@ class State:
     # how a run goes on
     def start(self, run: Run) -> None:
         """Begin, or begin again after a retry."""
+        if self.argo and not run.workflow:
+            name = parts_of(self.spec(run.source))[0]["pipelineInfo"]["name"]
+            run.workflow = f"{name}-{run.key[:5]}"
         run.cancelled = threading.Event()
         if self.executor is None:
             run.script = list(self.script(run)) or ["PENDING"]
@@ -220,11 +223,8 @@ class State:
             root=config.get("pipeline_root", ""),
         )
         if source.version:
-            version = self.version(source.version)
+            version = self.version(source.version)  # it counts, whatever pipeline is named beside
             source.pipeline = source.pipeline or version.pipeline
-            if version.pipeline != source.pipeline:
-                said = f"PipelineVersion {source.version} does not belong to {source.pipeline}"
-                raise KfpError(INVALID, said)
         elif source.pipeline:
             self.spec(source)
         elif source.spec:

@@ -39,12 +39,16 @@ def reaches_namespace(
     return _allows(documents, "Egress", source, peer, port)
 
 
-def is_reached_from(documents: list[Document], target: Labels, namespace: Labels, port: int) -> bool:
+def is_reached_from(
+    documents: list[Document], target: Labels, namespace: Labels, port: int
+) -> bool:
     """From any pod of another namespace with these labels."""
     return _allows(documents, "Ingress", target, {"pod": {}, "namespace": namespace}, port)
 
 
-def _allows(documents: list[Document], direction: str, of: Labels, peer: Document, port: int) -> bool:
+def _allows(
+    documents: list[Document], direction: str, of: Labels, peer: Document, port: int
+) -> bool:
     spec_key, peers_key = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}[direction]
     specs = [each["spec"] for each in policies(documents)]
     mine = [s for s in specs if direction in s["policyTypes"] and matches(s["podSelector"], of)]
@@ -60,14 +64,17 @@ def _allows(documents: list[Document], direction: str, of: Labels, peer: Documen
 def _is_port(rule: Document, port: int) -> bool:
     ports = rule["ports"]
     return any(
-        each.get("protocol", "TCP") == "TCP" and each["port"] <= port <= each.get("endPort", each["port"])
+        each.get("protocol", "TCP") == "TCP"
+        and each["port"] <= port <= each.get("endPort", each["port"])
         for each in ports
     )
 
 
 def _is_peer(rule: Document, peer: Document) -> bool:
     if "ipBlock" in rule:
-        inside = "address" in peer and ip_address(peer["address"]) in ip_network(rule["ipBlock"]["cidr"])
+        inside = "address" in peer and ip_address(peer["address"]) in ip_network(
+            rule["ipBlock"]["cidr"]
+        )
         return inside and not any(
             ip_address(peer["address"]) in ip_network(each)
             for each in rule["ipBlock"].get("except", [])

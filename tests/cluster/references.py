@@ -1,4 +1,4 @@
-"""Does every name in a set of manifests lead to something in it? One sentence a name that does not."""
+"""Does every name in a set of manifests lead to something in it? A sentence each that does not."""
 
 from __future__ import annotations
 
@@ -190,7 +190,9 @@ def _of_events(cluster: Cluster) -> Iterator[str]:
     for name, sensor in cluster.of("Sensor").items():
         for wanted in sensor["spec"]["dependencies"]:
             source = sources.get(wanted["eventSourceName"], {"spec": {}})["spec"]
-            events = {event for kind in ("sqs", "minio", "webhook") for event in source.get(kind, {})}
+            events = {
+                event for kind in ("sqs", "minio", "webhook") for event in source.get(kind, {})
+            }
             if wanted["eventName"] not in events:
                 yield f"Sensor {name}: no event {wanted['eventSourceName']}/{wanted['eventName']}"
     for name, source in sources.items():

@@ -3,10 +3,11 @@
     check_manifest(document)            -> problems of any document that is applied
     check_pod_spec(spec)                -> problems of a pod's spec, wherever it comes from
 
-Both give sentences; an empty list is a pass. What they hold a pod against: the schema of the newest
-Kubernetes that `kubernetes-validate` has, with unknown keys refused; names that refer to something
-in the same pod; the Pod Security Standard `restricted`; requests and a memory limit on every
-container (a CPU limit only throttles, so none is asked for); an image by tag or digest, never latest.
+Both give sentences; an empty list is a pass. A pod is held against the schema of the newest
+Kubernetes that `kubernetes-validate` has, with unknown keys refused; against itself, where a name
+refers to something in it; against the Pod Security Standard `restricted`. Every container asks for
+CPU and memory and has a limit of memory (one of CPU only throttles); its image has a digest, or a
+tag that is not latest.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _of_the_schema(document: Document, api_version: str, kind: str) -> Iterator[
         yield from (_sentence(error) for error in validator.iter_errors(document))
         return
     group = api_version.rpartition("/")[0]
-    # kubernetes-validate looks at the first word of a group only: apps.example.com would pass as apps
+    # kubernetes-validate reads a group's first word only: apps.example.com would pass as apps
     if "." in group and not group.endswith(".k8s.io"):
         yield f"{api_version} {kind}: no schema is known"
         return

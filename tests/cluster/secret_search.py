@@ -29,9 +29,11 @@ _WORD = re.compile(r"[A-Za-z0-9+/_-]{20,}")
 # Random by nature and public: digests.
 _PUBLIC = re.compile(r"sha256[:-][0-9a-f]{64}")
 # What holds a secret by its name; a name of a secret, of a key in one, or of a file is none.
-_SECRETIVE = re.compile(r"(?i)(password|passwd|pgpass|secret|token|api_?key|access_?key|credential)")
-# Bits a character, and changes between small, capital, digit and other a character: of twenty random
-# ones 4.1 and 0.7, of names in camel case with a number 3.9 and 0.3.
+_SECRETIVE = re.compile(
+    r"(?i)(password|passwd|pgpass|secret|token|api_?key|access_?key|credential)"
+)
+# Bits a character, and changes between small, capital, digit and other a character: twenty random
+# ones have 4.1 and 0.7, names in camel case with a number 3.9 and 0.3.
 _BITS, _CHANGES = 3.5, 0.4
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,46 @@ def test_a_script_may_choose_at_random_with_a_seed(
     assert 0 < failed < 20
 
 
+def test_whatever_goes_wrong_there_are_as_many_runs_as_were_handled(
+    kfp_server: KfpServer, kfp_client: Any, tmp_path: Path
+) -> None:
+    """Eight clients at once; what the server has is what it answered, and the replies it lost."""
+    package = str(compiled(sum_up, tmp_path))
+    experiment = kfp_client(kfp_server).create_experiment("e").experiment_id
+    dice, lock = random.Random(3), threading.Lock()
+
+    def script(call: Call) -> Fault | None:
+        with lock:
+            fault = dice.choice((None, None, reset(), lost_reply(), answer(503), answer(409)))
+        return fault if (call.method, call.path) == ("POST", RUNS) else None
+
+    kfp_server.faults.script = script
+    made: list[str] = []
+
+    def start(number: int) -> None:
+        client = kfp_client(kfp_server)
+        client._run_api.api_client.rest_client.pool_manager.connection_pool_kw["retries"] = False
+        for each in range(10):
+            try:
+                made.append(
+                    client.run_pipeline(
+                        experiment, f"{number}-{each}", package, {"a": 1}
+                    ).display_name
+                )
+            except (ApiException, urllib3.exceptions.HTTPError):
+                continue
+
+    threads = [threading.Thread(target=start, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lost = [fault for fault, _ in kfp_server.faults.done if fault.kind == "lost_reply"]
+    names = [run.name for run in kfp_server.runs.values()]
+    assert len(names) == len(set(names)) == len(made) + len(lost)
+    assert set(made) < set(names)
+
+
 def test_to_the_stock_client_a_login_page_is_an_empty_answer(
     kfp_home: Path, kfp_client: Any, tmp_path: Path
 ) -> None:
@@ -133,8 +174,6 @@ def test_to_the_stock_client_a_login_page_is_an_empty_answer(
 
 def test_a_server_that_closes_cuts_who_waits(kfp_server: KfpServer, client: Any) -> None:
     kfp_server.faults.add("GET", "*", hang())
-    import threading
-
     ended: list[BaseException] = []
 
     def ask() -> None:

@@ -149,7 +149,11 @@ DOCUMENTS: dict[str, tuple[Document, str]] = {
         "'Run' is no name",
     ),
     "a label with a space": (
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x", "labels": {"a": "b c"}}},
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": "x", "labels": {"a": "b c"}},
+        },
         "'b c' is no value",
     ),
     "a TrainJob with a key of another version": (
@@ -249,7 +253,9 @@ NAMES: dict[str, tuple[Callable[[Cluster], Any], str]] = {
         "mounts tmp, which is no volume",
     ),
     "variable": (
-        lambda c: container(c.of("Deployment")["mlflow"]["spec"]["template"]["spec"])["env"].clear(),
+        lambda c: container(c.of("Deployment")["mlflow"]["spec"]["template"]["spec"])[
+            "env"
+        ].clear(),
         "$(ARTIFACTS) is used and not given",
     ),
 }

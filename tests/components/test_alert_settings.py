@@ -77,7 +77,9 @@ def test_two_channels_of_one_type_need_names(folder: Path) -> None:
         open_project(folder)
 
 
-def test_a_channel_that_is_given_no_outcomes_is_for_all_but_nothing_new(folder: Path) -> None:
+def test_a_channel_that_is_given_no_outcomes_is_for_all_ends_of_runs_that_worked(
+    folder: Path,
+) -> None:
     write(folder, "type: log")
     (channel,) = open_project(folder).settings.alerts.channels
     assert set(channel.on) == {

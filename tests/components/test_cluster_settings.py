@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from components.common.cluster_settings import ClusterSettings
 from components.common.project import open_project
 from components.common.provenance import provenance
-from components.common.trigger_settings import WatchSettings
+from components.common.trigger_settings import LeaseSettings, WatchSettings
 from training_core.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +31,66 @@ def test_a_step_gets_what_all_get_but_for_what_it_is_given_itself() -> None:
     assert (trained.cpu, trained.memory, trained.gpus) == ("1", "64Gi", 8)
     assert trained.node_selector == {"pool": "cheap"}
     assert (split.memory, split.gpus) == ("4Gi", 0)
+
+
+def test_a_step_whose_nodes_have_pods_of_their_own_holds_no_accelerator() -> None:
+    cluster = ClusterSettings.model_validate(
+        {
+            "pods": {
+                "default": {"memory": "4Gi", "node_selector": {"pool": "cheap"}},
+                "train_distributed": {
+                    "cpu": "32", "memory": "64Gi", "gpus": 8, "timeout": 7200, "retries": 5,
+                    "node_selector": {"pool": "gpu"},
+                },
+            }
+        }
+    )  # fmt: skip
+    waiting = cluster.waiting_pod()
+    assert (waiting.gpus, waiting.memory, waiting.node_selector) == (0, "1Gi", {"pool": "cheap"})
+    assert (waiting.timeout, waiting.retries) == (7200, 5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["training.nodes=2", "cluster.train_job.min_nodes=3"], "is more than training.nodes"),
+        (
+            ["training.nodes=3", "training.deterministic=topology"],
+            r"microbatches \(4\) cannot be shared equally .* each of training.nodes \(3\)",
+        ),
+        (
+            ["training.nodes=4", "training.deterministic=topology",
+             "cluster.train_job.min_nodes=3"],
+            r"min_nodes lets 3 nodes train, and training.canonical_microbatches \(4\)",
+        ),
+        (
+            ["training.nodes=2", "training.parallel.strategy=fsdp",
+             "cluster.train_job.min_nodes=1"],
+            "min_nodes lets 1 processes train, which fsdp",
+        ),
+        (
+            ["training.nodes=4", "training.parallel.strategy=fsdp",
+             "training.parallel.replicas=2", "cluster.train_job.min_nodes=3"],
+            "min_nodes lets 3 processes train, which fsdp with training.parallel.replicas 2",
+        ),
+    ],
+)  # fmt: skip
+def test_numbers_of_nodes_that_cannot_share_the_training_are_refused(
+    settings: list[str], words: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        open_project(SMALL, overrides=settings)
+
+
+def test_every_number_of_nodes_between_the_least_and_the_most_is_looked_at() -> None:
+    opened = open_project(
+        SMALL,
+        overrides=[
+            "training.nodes=2", "training.processes=2", "training.deterministic=topology",
+            "cluster.train_job.min_nodes=1",
+        ],
+    )  # fmt: skip
+    assert opened.settings.training.world_size == 4
 
 
 @pytest.mark.parametrize(
@@ -54,6 +114,12 @@ def test_an_image_is_named_by_its_digest_or_it_is_not() -> None:
     assert ClusterSettings(image=f"registry/evertrain:1@{digest}").by_digest
     for image in ("", "evertrain:0.1.0", "evertrain@sha256:abc", f"evertrain@{digest} "):
         assert not ClusterSettings(image=image).by_digest
+
+
+def test_a_lease_that_a_step_s_end_would_shorten_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"between \(60\) is shorter than seconds \(120\)"):
+        LeaseSettings(between=60)
+    assert LeaseSettings(seconds=60, between=60).between == 60
 
 
 def test_a_batch_that_is_forced_before_it_is_quiet_is_refused() -> None:

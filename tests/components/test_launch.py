@@ -18,15 +18,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 _PARENT = """
 import os, sys
+from pathlib import Path
 from components.train_distributed.launch import run_to_end
 torchrun = ["-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
 job = ["--no-python", "--nproc-per-node=2", sys.executable, "-c", *sys.argv[1:]]
-print(*run_to_end([sys.executable, *torchrun, *job], os.environ))
+enough = Path(sys.argv[2], "enough")
+over = {"over": enough.exists, "every": 0.05} if os.environ.get("OVER") else {}
+print(*run_to_end([sys.executable, *torchrun, *job], os.environ, **over))
 """
 _RANK = """
 import os, signal, sys, time
 from pathlib import Path
-from components.common.watchdog import end_with_parent
+from components.common.watchdog import end_with_launcher, end_with_parent
 mine = Path(sys.argv[1], os.environ["RANK"])
 asked = 0
 def ask(signum, frame):
@@ -34,6 +37,7 @@ def ask(signum, frame):
     asked += 1
 signal.signal(signal.SIGTERM, ask)
 end_with_parent()
+end_with_launcher()
 mine.with_suffix(".process").write_text(str(os.getpid()))
 mine.with_suffix(".ready").touch()
 while not asked:
@@ -114,6 +118,33 @@ def test_a_second_signal_ends_all_at_once(start: Callable[[float], Training]) ->
     training.process.send_signal(signal.SIGINT)
     assert training.end() == [str(-signal.SIGKILL), "True"]
     assert training.left("saved") == []
+
+
+def test_what_is_over_is_ended_once_and_lets_ranks_save(
+    start: Callable[[float], Training], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVER", "1")
+    training = start(0.5)
+    (training.folder / "enough").touch()
+    training.wait_for("saving")
+    training.process.send_signal(signal.SIGTERM)  # the pod is deleted at the same time
+    code, asked = training.end()
+    assert (int(code) != 0, asked) == (True, "True")
+    assert training.left("saved") == ["1", "1"], "the second signal is no second one for them"
+
+
+def test_ranks_do_not_outlive_their_torchrun(start: Callable[[float], Training]) -> None:
+    training = start(60)
+    parents = {
+        int(Path(f"/proc/{rank}/stat").read_text().rpartition(")")[2].split()[1])
+        for rank in training.ranks()
+    }
+    (torchrun,) = parents
+    os.kill(torchrun, signal.SIGKILL)
+    until = time.monotonic() + 60
+    while training.ranks() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert training.end() == [str(-signal.SIGKILL), "False"]
 
 
 def test_ranks_do_not_outlive_who_started_them(start: Callable[[float], Training]) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 from loopback import BUCKET, S3Server, answers, as_postgres, binary, free_ports, running
 from registry_case import Case
 from seaweed import s3_running
+
+from infra.store import ObjectStore, open_store
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +40,15 @@ def s3_environment(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Se
     for name, value in s3_server.environment.items():
         monkeypatch.setenv(name, value)
     return s3_server
+
+
+@pytest.fixture(params=["folder", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+    """A store of each kind."""
+    if request.param == "folder":
+        return open_store(tmp_path / "store")
+    request.getfixturevalue("s3_environment")
+    return open_store(f"s3://{BUCKET}/{uuid.uuid4().hex}/deep")
 
 
 @pytest.fixture(scope="session")
@@ -140,3 +152,12 @@ def case(uri: str, tmp_path: Path) -> Case:
 @pytest.fixture
 def sqlite_case(sqlite_uri: str, tmp_path: Path) -> Case:
     return Case(sqlite_uri, tmp_path)
+
+
+@pytest.fixture(params=["folder", "s3"])
+def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+    """An empty object store of each kind."""
+    if request.param == "folder":
+        return open_store(tmp_path / "store")
+    request.getfixturevalue("s3_environment")
+    return open_store(f"s3://{BUCKET}/{uuid.uuid4().hex}")

@@ -222,3 +222,16 @@ def test_the_order_of_settings_changes_nothing(compile_with: Callable[..., Docum
 def test_a_name_too_long_for_a_label_is_cut(compile_with: Callable[..., Documents]) -> None:
     documents = compile_with({}, name="a" * 62 + "-b")
     assert pods(documents)["split_data"]["podMetadata"]["labels"]["evertrain/project"] == "a" * 62
+
+
+def test_a_step_whose_nodes_are_pods_of_their_own_holds_no_accelerator(
+    compile_with: Callable[..., Documents],
+) -> None:
+    training = {"nodes": 2, "processes": 4, "batch_size": 1024}
+    documents = compile_with(CLUSTER, training=training)
+    resources = containers(documents)["train_distributed"]["resources"]
+    assert "accelerator" not in resources
+    assert resources["resourceMemoryLimit"] == "1Gi"
+    mounts = pods(documents)["train_distributed"]["emptyDirMounts"]
+    assert [each["mountPath"] for each in mounts] == ["/tmp"]
+    assert retries(documents)["train_distributed"]["maxRetryCount"] == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -151,6 +152,8 @@ def test_champion_history_and_runs_say_what_happened(grown: tuple[Path, Ended]) 
     assert "champion: version 2" in evertrain("champion", folder).out
     promotions = evertrain("history", folder, "--json").json["promotions"]
     assert [(p["number"], p["version"]) for p in promotions] == [(1, "1"), (2, "2")]
+    assert [p["fence"] for p in promotions] == [1, 2], "each run has a lease of its own"
+    assert evertrain("lease", folder, "--json").json["free"], "and has let go of it"
     assert "promote" in evertrain("history", folder).out
     runs = evertrain("runs", folder, "--json").json["runs"]
     assert [r["champion_after"] for r in runs] == ["1", "2"]
@@ -221,7 +224,9 @@ def test_rollback_puts_version_1_back_for_whoever_serves_it(
     assert "hint: versions that were champion: 1, 2" in unknown.err
 
 
-def test_of_two_runs_at_once_the_second_says_who_holds_the_lock(fresh_project: Path) -> None:
+def test_of_two_runs_in_one_folder_the_second_is_skipped_and_says_who_is_under_way(
+    fresh_project: Path,
+) -> None:
     holder = subprocess.Popen(
         command("run", fresh_project), cwd="/", env=environment(), start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -233,10 +238,13 @@ def test_of_two_runs_at_once_the_second_says_who_holds_the_lock(fresh_project: P
             assert holder.poll() is None
             assert time.monotonic() < until
             time.sleep(0.1)
-        second = evertrain("run", fresh_project)
-        assert second.code == 3
-        assert f"process {holder.pid}" in second.err
-        assert "hint: " in second.err
+        second = evertrain("run", fresh_project, "--json")
+        assert second.code == 0, second.err
+        assert second.json["status"] == "skipped"
+        assert re.search(
+            rf"process {holder.pid}|run \S+ of \S+ \(evertrain run\) holds the lease since",
+            second.json["reasons"][0],
+        )
         os.killpg(holder.pid, signal.SIGINT)  # as Ctrl-C does: to the whole group
         said, _ = holder.communicate(timeout=60)
     finally:
@@ -246,5 +254,6 @@ def test_of_two_runs_at_once_the_second_says_who_holds_the_lock(fresh_project: P
     assert holder.returncode == 130
     assert "run the same command again" in said
     assert "Traceback" not in said
-    (record,) = evertrain("runs", fresh_project, "--json").json["runs"]
-    assert record["status"] == "interrupted"
+    runs = evertrain("runs", fresh_project, "--json").json["runs"]
+    assert sorted(record["status"] for record in runs) == ["interrupted", "skipped"]
+    assert evertrain("lease", fresh_project, "--json").json["free"]

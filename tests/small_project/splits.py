@@ -13,11 +13,17 @@ from components.common.tables import LocalObject, add_view, open_tables
 from components.split_data.parts import write_parts
 from components.split_data.sides import divide, seen_by_training
 from infra.folder import FolderStore
+from infra.store import ObjectStore
 from tests.small_project.make_data import month
 
 
-def write_splits(project: Path) -> Path:
-    """Divide the first month, put the parts into the project's store; return their manifest."""
+def write_splits(project: Path, store: ObjectStore | None = None) -> Path:
+    """Divide the first month, put the parts into a store; return their manifest.
+
+    Args:
+        project: The project's folder.
+        store: None: the folder in the project's home.
+    """
     opened = open_project(project)
     settings, task = opened.settings, opened.task()
     file, rows = project / "rows.parquet", month(1)
@@ -26,7 +32,7 @@ def write_splits(project: Path) -> Path:
         keep_all(connection, [LocalObject("rows", file, len(rows))])
         division = divide(connection, settings=settings, label=task.label, target=task.target)
         files = write_parts(connection, division, settings=settings, folder=project)
-    store = FolderStore(project / ".evertrain" / "store")
+    store = store or FolderStore(project / ".evertrain" / "store")
     parts = {n: {"sha256": put_object(store, f.path), "rows": f.rows} for n, f in files.items()}
     manifest = project / "splits.json"
     seen = seen_by_training(division.parts, settings)

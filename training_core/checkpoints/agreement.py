@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from training_core.errors import TrainingFailed
+from training_core.errors import PeerFailed
 from training_core.parallel.strategy import Strategy
 
 Result = TypeVar("Result")
@@ -15,7 +15,7 @@ def agreed(strategy: Strategy, work: Callable[[], Result]) -> list[Result]:
     """Do some work on every rank and return all results, in order of rank.
 
     Raises:
-        TrainingFailed: It failed on another rank; a rank's own failure is raised as it is.
+        PeerFailed: It failed on another rank; a rank's own failure is raised as it is.
     """
     result, failure = None, None
     try:
@@ -33,11 +33,11 @@ def fail_with(failures: list[str | None]) -> None:
     """Raise the first of the ranks' failures, if there is one.
 
     Raises:
-        TrainingFailed: With the words of the rank that failed.
+        PeerFailed: With the words of the rank that failed.
     """
     for rank, words in enumerate(failures):
         if words is not None:
-            raise TrainingFailed(f"rank {rank} failed: {words}")
+            raise PeerFailed(f"rank {rank} failed: {words}")
 
 
 def words_of(failure: BaseException) -> str:

@@ -30,7 +30,7 @@ from training_core.checkpoints.manifest import (
 from training_core.checkpoints.numbers import from_json, to_json
 from training_core.checkpoints.settings import CheckpointSettings
 from training_core.checkpoints.snapshot import Snapshot
-from training_core.errors import TrainingFailed
+from training_core.errors import PeerFailed, TrainingFailed
 
 Result = TypeVar("Result")
 
@@ -205,12 +205,12 @@ class Saving:
             except LookupError:
                 began = time.monotonic()
                 if self._abandoned.wait(pause) or patience < 0:
-                    raise TrainingFailed(f"rank {rank} has not written its part, {key}") from None
+                    raise PeerFailed(f"rank {rank} has not written its part, {key}") from None
                 if background.ending.is_set():
                     patience -= time.monotonic() - began
                 pause = min(longest, pause * 1.5)
         if part["failure"] is not None:
-            raise TrainingFailed(f"rank {rank} failed: {part['failure']}")
+            raise PeerFailed(f"rank {rank} failed: {part['failure']}")
         return part
 
     def _key(self, name: str) -> str:

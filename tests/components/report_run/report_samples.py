@@ -91,6 +91,13 @@ def nothing_new() -> tuple[RunRecord, Records]:
     return composed({"snapshot_data": snapshot(decision="nothing_new")}, champion="3")
 
 
+def skipped() -> tuple[RunRecord, Records]:
+    why = "run 20130430T041201Z-11aa of eve@laptop holds the lease since 2013-04-30 04:12 UTC"
+    return composed(
+        {"snapshot_data": None}, champion="3", bad=("snapshot_data", "skipped", 0, why, "")
+    )
+
+
 def composed(
     made: dict[str, Any], *, champion: str, bad: tuple[str, str, int, str, str] | None = None
 ) -> tuple[RunRecord, Records]:
@@ -177,6 +184,7 @@ CASES = {
     "crashed": crashed,
     "interrupted": lambda: crashed("running"),
     "nothing_new": nothing_new,
+    "skipped": skipped,
     "rich": lambda: decided(rich()),
     "rich_held": lambda: decided(rich("hold")),
     "rich_unsure": lambda: decided(rich("inconclusive")),

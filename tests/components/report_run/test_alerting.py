@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from report_samples import RUN, Records, crashed, finished, nothing_new, stopped
+from report_samples import RUN, Records, crashed, finished, nothing_new, skipped, stopped
 
 from components.common.layout import alerted_key, record_key
 from components.common.project import Project, open_project
@@ -19,7 +19,8 @@ from components.report_run.alerting import alert_each, alert_of, alert_once
 from components.report_run.step import run as report_run
 from components.report_run.step import write_report
 from infra.folder import FolderStore
-from pipelines.local import close_interrupted_runs, finished_record
+from pipelines.local import finished_record
+from pipelines.one_run import close_interrupted_runs
 from pipelines.runs import rewrite
 from tests.infra.alert_servers import web
 from tests.small_project.command import make_project
@@ -85,7 +86,7 @@ def test_the_alert_says_what_the_report_says() -> None:
         (finished("promote"), "promoted"), (finished("hold"), "held"),
         (finished("inconclusive"), "inconclusive"), (stopped(), "stopped"),
         (crashed(), "failed"), (crashed("running"), "interrupted"),
-        (nothing_new(), "nothing_new"),
+        (nothing_new(), "nothing_new"), (skipped(), "skipped"),
     ],
 )  # fmt: skip
 def test_every_end_has_its_outcome(made: Any, outcome: str) -> None:
@@ -143,12 +144,15 @@ def test_only_the_outcomes_that_were_asked_for_are_told(
         {**HOOK, "name": "not given"},
     ]
     project = asking(folder, *channels)
-    for run, records in (("one", stopped()[1]), ("two", nothing_new()[1])):
-        leave(store, records, run)
+    ends = {"one": stopped, "two": nothing_new, "three": skipped}
+    for run, made in ends.items():
+        leave(store, made()[1], run)
         alert_once(project, store, write_report(project, store, run=run))
     told = {name: each["status"] for name, each in alerted(store, "one")["channels"].items()}
     assert told == {"bad ends": "sent", "good ends": "not_asked", "not given": "sent"}
-    assert {each["status"] for each in alerted(store, "two")["channels"].values()} == {"not_asked"}
+    for run in ("two", "three"):
+        told = {each["status"] for each in alerted(store, run)["channels"].values()}
+        assert told == {"not_asked"}
     assert len(hook.received) == 2
 
 

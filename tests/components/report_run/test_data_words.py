@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_data_cases import DATA_CASES, judged
 from report_sample_data import snapshot, split, validation
-from report_samples import nothing_new
+from report_samples import CASES
 
 from components.common import data_figures as d
 from components.report_run import data_words as words
@@ -14,7 +14,7 @@ from components.report_run.verdicts import Fitness, Judgement, judge
 
 
 def verdict(case: str) -> Judgement:
-    run, records = nothing_new() if case == "nothing_new" else DATA_CASES[case]()
+    run, records = (CASES if case in ("nothing_new", "skipped") else DATA_CASES)[case]()
     seen = read(records)
     return judge(records, seen, absences(seen, run, records))
 
@@ -33,6 +33,8 @@ VERDICTS = {
     "failed": ("not judged", "The data was not judged.", "The object store did not answer.", ""),
     "nothing_new": ("nothing new", "Nothing changed since an earlier run.",
                     "those of run 20130430T041201Z-11aa.", "--run 20130430T041201Z-11aa"),
+    "skipped": ("skipped", "another run was under way", "20130430T041201Z-11aa of eve@laptop holds",
+                "a later run"),
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ VERDICTS = {
     "crashed": ("FAILED", "train_distributed failed", "A retry alone will not help"),
     "interrupted": ("INTERRUPTED", "interrupted in train_distributed", "same command again"),
     "nothing_new": ("NOTHING NEW", "so version 3 stays champion", "Nothing has to be done"),
+    "skipped": ("SKIPPED", "Another run was under way", "To wait instead: lease.busy: queue"),
 }
 
 
@@ -69,7 +70,7 @@ def test_a_verdict_without_a_finished_promotion_is_not_called_a_promotion() -> N
     assert "PROMOTED" not in Outline(page).text
 
 
-@pytest.mark.parametrize("case", ["stopped", "crashed", "interrupted", "nothing_new"])
+@pytest.mark.parametrize("case", ["stopped", "crashed", "interrupted", "nothing_new", "skipped"])
 def test_steps_that_were_not_reached_say_so(case: str) -> None:
     _, records = CASES[case]()
     text = Outline(page_of(case)).text

@@ -32,12 +32,12 @@ class BatchSizeAndSpeed(Check):
         planned = next(s for s in speeds if s.batch_size == subject.batch_size)
         seconds = self.planned_seconds(subject, planned)
         stopping = subject.training.stopping
-        cost = seconds / 3600 * stopping.price_per_hour * subject.training.processes
+        cost = seconds / 3600 * stopping.price_per_hour * subject.training.world_size
         limits = {
             "checks.hours": subject.settings.hours * 3600,
             "training.stopping.seconds": stopping.seconds,
             "training.stopping.budget": (
-                stopping.budget / stopping.price_per_hour / subject.training.processes * 3600
+                stopping.budget / stopping.price_per_hour / subject.training.world_size * 3600
                 if stopping.price_per_hour
                 else 0.0
             ),
@@ -86,12 +86,12 @@ class BatchSizeAndSpeed(Check):
         A step of more examples than the sample has is as much longer; processes share a step.
         """
         training, steps = subject.training, subject.steps
-        share = training.batch_size / planned.batch_size / training.processes
+        share = training.batch_size / planned.batch_size / training.world_size
         every = training.evaluate_every or max(1, steps // 10)
         held = round(subject.planned_rows * len(subject.held_back) / max(1, len(subject.examples)))
         rows = training.evaluation_rows or held
         evaluations = -(-steps // every) * evaluation_seconds(subject, rows=rows)
-        return steps * planned.seconds * share + evaluations / training.processes
+        return steps * planned.seconds * share + evaluations / training.world_size
 
 
 def _sizes(subject: Subject) -> list[int]:

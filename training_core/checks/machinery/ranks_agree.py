@@ -133,7 +133,7 @@ class RanksAgree(Check):
     def _cannot(self, subject: Subject, words: list[str]) -> Finding:
         said = f"two processes cannot train the network: {'; '.join(words)}"
         advice = "mend what the processes say, or train in one process"
-        if subject.training.processes > 1:
+        if subject.training.world_size > 1:
             return self.failed(said, advice=advice)
         return self.warned(f"{said}; one process is planned", advice=advice)
 
@@ -165,6 +165,7 @@ def _plans(subject: Subject, model: nn.Module, batch: Examples) -> dict[str, Tra
             steps=_STEPS,
             batch_size=len(batch),
             processes=COUNT,
+            nodes=1,
             optimiser=sgd.model_copy(update={"clip_norm": limit}),
         )
         for said, limit in (("without clipping", 0.0), ("clipped", norm / 2))

@@ -126,7 +126,8 @@ def _trainers_rates(
     """Return how many steps the real trainer would take, and what it sets at a step."""
     settings = subject.training.model_copy(
         update={"device": "cpu", "precision": "fp32", "compile": False, "accumulation": 1,
-                "processes": 1, "activation_checkpointing": False, "parallel": ParallelSettings()}
+                "processes": 1, "nodes": 1, "activation_checkpointing": False,
+                "parallel": ParallelSettings()}
     )  # fmt: skip
     run = trainer(
         _Nothing(),

@@ -41,6 +41,7 @@ def short(training: TrainingSettings, *, steps: int, **changes: Any) -> Training
         "epochs": float(steps),
         "accumulation": 1,
         "processes": 1,
+        "nodes": 1,
         "threads": 0,
         "device": "cpu",
         "precision": "fp32",

@@ -1,0 +1,1 @@
+"""Kubeflow Trainer: `api` (the stock client, with patience), `request`, `jobs`, `state`, `logs`."""
