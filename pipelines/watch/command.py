@@ -66,12 +66,12 @@ def start_watching(project: Project, asked: Asked) -> int:
     figures, teller = Figures(settings.name), Teller(as_json=asked.as_json)
     with ExitStack() as stack:
         stopping = stack.enter_context(Stopping())
-        starter = _starter(project, asked)
-        stack.callback(starter.close)
         if address is not None:
             server = Server(address, healthy=life.healthy, ready=life.ready, figures=figures)
             stack.callback(server.close)
         events, source = _events(project, once=asked.once)
+        starter = _starter(project, asked)
+        stack.callback(starter.close)
         advising = None
         if set(watch.when) & {"drift", "decay"}:
             advising = Advising(project, data=asked.data, clock=boot_seconds)
@@ -84,7 +84,9 @@ def start_watching(project: Project, asked: Asked) -> int:
             figures=figures, teller=teller, calm=stopping.waiting,
         )  # fmt: skip
         observer = Observer(store, figures) if address is not None else None
-        process = Process(parts, life=life, observer=observer, stopping=stopping)
+        process = Process(
+            parts, life=life, observer=observer, stopping=stopping, prepare=starter.prepare
+        )
         when = ", ".join([*(w for w in watch.when if w != "schedule"), *schedules.words])
         about = f"{events.about if events.looks or watch.queue else source.uri}"
         teller.say("watching", f"{settings.name} for {when} ({about}); runs on {starter.about}")
@@ -115,7 +117,6 @@ def _starter(project: Project, asked: Asked) -> RunStarter:
         from pipelines.watch.kubeflow_starter import KubeflowStarter  # kfp: half a second
 
         return KubeflowStarter(project, host=host, data=asked.data)
-    LocalStarter(project, data=asked.data).check()
     return LocalStarter(project, data=asked.data, stand_by=not asked.once)
 
 

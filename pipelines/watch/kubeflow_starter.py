@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import Any
 
 from components.common.project import Project
@@ -26,17 +28,31 @@ class KubeflowStarter:
 
     def __init__(self, project: Project, *, host: str = "", data: str = "") -> None:
         settings = project.settings
-        cluster = settings.cluster
-        access = Access(**cluster.access.model_dump())
-        self._kubeflow = Kubeflow.connect(
-            host=host or cluster.host, namespace=cluster.namespace, access=access,
-            patience=_PATIENCE, timeout=_TIMEOUT,
-        )  # fmt: skip
-        self.about = f"Kubeflow at {self._kubeflow.host}"
+        cluster = self._cluster = settings.cluster
+        self._host = host or cluster.host
+        self._connected: Kubeflow | None = None
+        self.about = f"Kubeflow at {self._host or os.environ.get('KF_PIPELINES_ENDPOINT', '')}"
         self._pipeline = cluster.pipeline or settings.name
         self._experiment = cluster.experiment or settings.name
         self._account = cluster.service_account
         self._data, self._overrides = data, project.overrides
+
+    @property
+    def _kubeflow(self) -> Kubeflow:
+        """Kubeflow, reached when it is first needed: the watcher may be there before it."""
+        if self._connected is None:
+            self._connected = Kubeflow.connect(
+                host=self._host, namespace=self._cluster.namespace,
+                access=Access(**self._cluster.access.model_dump()),
+                patience=_PATIENCE, timeout=_TIMEOUT,
+            )  # fmt: skip
+        return self._connected
+
+    def prepare(self) -> None:
+        """See that it answers, and that it knows the pipeline, which may be deployed any time."""
+        kubeflow = self._kubeflow
+        with suppress(NotThere):
+            kubeflow.pipelines.newest(self._pipeline)
 
     def find(self, name: str) -> str | None:
         found = self._kubeflow.find(name)

@@ -43,14 +43,10 @@ class LocalStarter:
         self._store = project_store(project)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._stand_by = stand_by
-        self._next = _spawned() if stand_by else None
+        self._next: subprocess.Popen[bytes] | None = None
 
-    def check(self) -> None:
-        """Find what no run could end well with, in a process of its own: it imports torch.
-
-        Raises:
-            ConfigurationError: The task cannot be run.
-        """
+    def prepare(self) -> None:
+        """Find what no run could end well with, in a process of its own: it imports torch."""
         ended = subprocess.run(
             [*_COMMAND, "--check"], input=self._asked("check"), capture_output=True, check=False
         )
@@ -58,6 +54,8 @@ class LocalStarter:
             said = ended.stderr.decode(errors="replace").strip().removeprefix("error: ")
             what, _, hint = said.partition("\n\nhint: ")
             raise ConfigurationError(what or "the project cannot be run", hint=hint)
+        if self._stand_by:
+            self._next = _spawned()
 
     def find(self, name: str) -> str | None:
         seen = read_mark(self._store, name)

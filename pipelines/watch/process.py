@@ -59,6 +59,7 @@ class Process:
         life: Told of each turn.
         observer: Looks at the project for the figures; None: nobody asks for them.
         stopping: Entered.
+        prepare: Called before the first turn, until it succeeds.
         sleep: Waits so many seconds.
     """
 
@@ -69,6 +70,7 @@ class Process:
         life: Life,
         observer: Observer | None,
         stopping: Stopping,
+        prepare: Callable[[], None] = lambda: None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.watcher = Watcher(parts)
@@ -76,6 +78,7 @@ class Process:
         self._stopping, self._sleep = stopping, sleep
         self._figures: Figures = parts.figures
         self._teller: Teller = parts.teller
+        self._prepare: Callable[[], None] | None = prepare
         self._failures = 0
         self._patience = 0.0  # the first look is what later ones are compared with
         self._unheard: list[Event] = []
@@ -98,13 +101,20 @@ class Process:
             OutsideError, StoppedByGate: As a turn does.
             StopAsked: Somebody did.
         """
+        self._get_ready()
         while True:
             if not self.watcher.expects(self.watcher.turn()):
                 return
             with self._stopping.waiting():
                 self._sleep(self.watcher.patience)
 
+    def _get_ready(self) -> None:
+        if self._prepare is not None:
+            self._prepare()
+            self._prepare = None
+
     def _turn(self) -> None:
+        self._get_ready()
         if not self._unheard:
             self._unheard = self._wait(self._patience)
         self.watcher.hear(self._unheard)
@@ -141,6 +151,8 @@ class Process:
         try:
             turn()
         except (OutsideError, StoppedByGate) as error:
+            if self._prepare is not None and error.exit_code == 2:
+                raise  # settings, or credentials: waiting does not help
             self._failures += 1
             self._figures.count("evertrain_watch_errors_total", kind=type(error).__name__)
             pause = min(_FIRST_PAUSE * 2 ** min(self._failures - 1, 10), _MOST_PAUSE)

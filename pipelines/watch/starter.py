@@ -37,6 +37,13 @@ class RunStarter(Protocol):
     glance: float
     late: float
 
+    def prepare(self) -> None:
+        """See that runs can be started, before anything is watched.
+
+        Raises:
+            ConfigurationError: They cannot, and waiting will not help.
+        """
+
     def find(self, name: str) -> str | None:
         """Return the id of the run of this name; None: there is none."""
 

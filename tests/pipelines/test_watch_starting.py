@@ -51,6 +51,9 @@ class Runs:
         assert run == f"run-{self.names.index(name)}"
         return self.ends.get(name)
 
+    def prepare(self) -> None:
+        """It is there."""
+
     def close(self) -> None:
         """There is nothing to close."""
 

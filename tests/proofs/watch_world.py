@@ -351,6 +351,9 @@ class SimulatedStarter:
         found: Ended | None = self._call(effect)
         return found
 
+    def prepare(self) -> None:
+        """It is there, or will be."""
+
     def close(self) -> None:
         """Nothing is kept."""
 
