@@ -69,8 +69,10 @@ def package_mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]
 @pytest.fixture(scope="session")
 def second_build(
     docker: Docker, image: str, package_mirror: Mirror, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Future[Path]]:
-    """The same image again, nothing cached, by the other way: an index, with secrets. Its log.
+) -> Iterator[Future[tuple[str, Path]]]:
+    """The same image again, nothing cached, by the other way: an index, with secrets.
+
+    Its name, and the build's log.
 
     It goes on beside the tests, whose containers need one core most of the time.
     """
@@ -79,9 +81,9 @@ def second_build(
     words += ["--secret", f"id=pip,src={package_mirror.configuration}"]
     log = tmp_path_factory.mktemp("second") / "build.log"
 
-    def again() -> Path:
+    def again() -> tuple[str, Path]:
         build(docker, tag=REBUILT, more=words, log=log)
-        return log
+        return REBUILT, log
 
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(again)
