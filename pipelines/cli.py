@@ -70,11 +70,13 @@ def run(
 ) -> None:
     """Run the whole pipeline on this machine."""
     from components.common.runnable import runnable_task
+    from components.train_distributed.starters import refuse_nodes_of_nobody
     from pipelines.local import run_locally
 
     overrides = settings or []
     opened = open_project(project, overrides=overrides, data=data)
     runnable_task(opened)  # what no run could end well with is found before one is started
+    refuse_nodes_of_nobody(opened)
     model_commands.mend(opened)
     with show.progress() as on_step:
         record = run_locally(opened, data=data, overrides=overrides, force=force, on_step=on_step)
