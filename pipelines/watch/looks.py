@@ -41,11 +41,12 @@ class Looks:
         """Give an order for what was found, unless something came since, or there is one."""
         keep_marks(self._parts.store, found)
         before = ""
+        by_data = "data" in self._parts.settings.when  # else nobody looks at what waits
 
         def give(cursor: Cursor) -> Cursor | None:
             nonlocal before
             before = cursor.version
-            pending = cursor.pending
+            pending = cursor.pending if by_data else None
             if cursor.order is not None or (pending and pending.version != found.version):
                 return None
             return cursor.with_(order=order, pending=None, version=found.version)

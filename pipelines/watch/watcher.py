@@ -57,7 +57,7 @@ class Watcher:
         Raises:
             OutsideError: They are not safe: give them once more.
         """
-        if events:
+        if events and self._data is not None:
             at = min((event.at for event in events if event.at), default=self._parts.now())
             self._cursors.update(lambda c: c.with_events(len(events), at=at))
             self._figures.count(

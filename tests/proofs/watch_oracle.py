@@ -38,7 +38,7 @@ def judge(happened: Happened) -> Verdict:
     _doubled(happened, runs, verdict)
     _overlapping(runs, verdict)
     _given_up(happened, runs, verdict)
-    if "data" in happened.settings.when:
+    if {"data", "drift"} & set(happened.settings.when):
         _missed_data(happened, runs, verdict)
     if happened.schedules:
         _missed_times(happened, runs, verdict)
@@ -116,7 +116,8 @@ def _missed_data(happened: Happened, runs: list[SimulatedRun], verdict: Verdict)
     for place, (since, state) in enumerate(states):
         until = states[place + 1][0] if place + 1 < len(states) else STORM + CALM
         name = name_of(state)
-        if not _is_enough(state, known, begun, until, settings.minimum):
+        minimum = settings.minimum if "data" in settings.when else 0
+        if not state or not _is_enough(state, known, begun, until, minimum):
             continue
         if _healthy(happened, runs, since, until) < happened.patience:
             continue

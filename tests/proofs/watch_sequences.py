@@ -19,6 +19,7 @@ from infra.events.polling import SHARE, Polling
 from infra.events.source import EventSource
 from infra.events.sqs import SqsEvents
 from infra.store import ObjectStore
+from pipelines.watch.advice import Advising
 from pipelines.watch.cursor import Cursors
 from pipelines.watch.exporting import Figures
 from pipelines.watch.outcomes import outcome_of
@@ -32,10 +33,12 @@ from pipelines.watch.telling import Teller
 from tests.proofs.simulation import TheEnd, World
 from tests.proofs.watch_world import (
     PAGE,
+    STORM,
     Died,
     Fate,
     Outages,
     Shelf,
+    SimulatedAdvising,
     SimulatedKubeflow,
     SimulatedQueue,
     SimulatedStarter,
@@ -43,7 +46,6 @@ from tests.proofs.watch_world import (
 )
 
 BUCKET = "data"
-STORM = 3600.0  # seconds in which things come and go wrong
 CALM = 1500.0  # seconds after that in which nothing does
 State = dict[str, tuple[int, str]]
 
@@ -121,6 +123,7 @@ class _Sequence:
             found += settings.look_every if self.queue.lost else 0.0
         else:
             found += max(settings.poll, listing / SHARE)
+        found += 60.0 + 25.0 + 60.0 if "drift" in settings.when else 0.0
         found += 300.0 if self.stalls else 0.0
         return found + (170.0 if self.deadly or self.lost or self.stalls else 0.0)
 
@@ -159,11 +162,13 @@ class _Sequence:
                     name="often", cron="0 */10 * * * *", catch_up=chance.random() < 0.3
                 ),
             )
+        elif chance.random() < 0.1:
+            when = ["drift"]
         quiet = chance.choice([0.0, 5.0, 30.0])
         settings = WatchSettings(
             when=tuple(when), poll=chance.choice([5.0, 30.0, 60.0]), quiet=quiet,
             longest=chance.choice([0.0, 60.0, 900.0]), look_every=chance.choice([60.0, 300.0]),
-            minimum=chance.choice([1, 1, 1, 4]), retries=3, retry_after=10.0,
+            minimum=chance.choice([1, 1, 1, 4]), retries=3, retry_after=10.0, advise_every=60.0,
         )  # fmt: skip
         return settings, schedules
 
@@ -251,6 +256,7 @@ class _Sequence:
         store = cast(ObjectStore, SimulatedStore(self.control, fate))
         place = Place("", cast(ObjectStore, SimulatedStore(self.data, fate)))
         source = Source("s3://data", [place])
+        by_advice = "drift" in self.settings.when
         said = _Lines(self.found.log, world, number)
         starting = Starting(
             store, SimulatedStarter(self.kubeflow, fate),
@@ -264,7 +270,8 @@ class _Sequence:
             ), events=self._events(place, fate, clock), store=store,
             cursors=Cursors(store, clock=clock, sleep=world.sleep), starting=starting,
             schedules=Schedules(self.found.schedules, zone="UTC"), busy=self._busy,
-            advising=None, figures=Figures("simulated"), teller=Teller(as_json=False, file=said),
+            advising=cast(Advising, SimulatedAdvising(world)) if by_advice else None,
+            figures=Figures("simulated"), teller=Teller(as_json=False, file=said),
             now=now,
         )  # fmt: skip
         stopping = _Stopping(world, chance, often=0.002 if world.now < STORM else 0.0)

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.common.advice import Advice
 from components.common.run_record import RunRecord, run_record_key
 from infra.errors import ObjectMissing, OutsideError
 from infra.store import ObjectInfo, Versioned
 from pipelines.watch.starter import Ended
 from tests.proofs.simulation import World
 
+STORM = 3600.0  # seconds in which things come and go wrong
 LATE = 80.0  # seconds until a start that was given up on has its effect, at most
 PAGE = 10  # objects of a listing that are seen at one time
 
@@ -256,6 +258,32 @@ class _QueueClient:
     def delete_message_batch(self, **asked: Any) -> None:
         receipts = [entry["ReceiptHandle"] for entry in asked["Entries"]]
         self._call(lambda: self._queue.forget(receipts), writes=True)
+
+
+class SimulatedAdvising:
+    """A process that finds drift wherever it looks, after a while; now and then it fails."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._until = world, 0.0
+        self.under_way = False
+
+    def begin(self) -> None:
+        self.under_way = True
+        self._until = self._world.now + self._world.chance.uniform(1, 20)
+
+    def result(self) -> Advice | None:
+        if self._world.now < self._until:
+            return None
+        self.under_way = False
+        if self._world.now < STORM and self._world.chance.random() < 0.1:
+            raise OutsideError("it was killed")
+        return Advice(
+            advice="retrain", retrain=True, gain=None, worth=0.0, reasons=["it has moved"],
+            unknown=[], moved=True,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self.under_way = False
 
 
 @dataclass
