@@ -86,9 +86,11 @@ def run(
     steps = chosen_runner(opened, runner, image=image)
 
     from components.common.runnable import runnable_task  # torch: four seconds on a busy machine
+    from components.train_distributed.starters import refuse_nodes_of_nobody
     from pipelines.local import run_locally
 
     runnable_task(opened)  # what no run could end well with is found before one is started
+    refuse_nodes_of_nobody(opened)
     model_commands.mend(opened)
     with show.progress() as on_step:
         record = run_locally(

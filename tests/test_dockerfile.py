@@ -1,4 +1,7 @@
-"""What the Dockerfile promises, read from its text: no engine is needed here."""
+"""What the Dockerfile and its scripts promise, read from their text: no engine is needed here.
+
+`tests/containers/` looks at the image itself.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "Dockerfile").read_text()
-PACKAGES = (ROOT / "infra" / "image" / "packages.sh").read_text()
 
 
 @dataclass
@@ -21,6 +23,18 @@ class Stage:
 
     def all(self, word: str) -> list[str]:
         return [rest for step, rest in self.steps if step == word]
+
+    @property
+    def runs(self) -> list[str]:
+        """What is run, scripts written out."""
+        return [rest + "".join(scripts(rest)) for rest in self.all("RUN")]
+
+
+def scripts(run: str) -> list[str]:
+    """The scripts that a RUN mounts, without comments, each command on one line."""
+    found = [(ROOT / name).read_text() for name in re.findall(r"source=(infra/\S+?\.sh)", run)]
+    plain = [re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE) for text in found]
+    return ["; " + re.sub(r"\\\n\s*", "", text).replace("\n", "; ") for text in plain]
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
@@ -71,31 +85,53 @@ def test_the_image_runs_as_a_numeric_user_that_is_not_root() -> None:
 
 def test_the_base_image_is_an_argument_and_names_its_version() -> None:
     assert ARGUMENTS["BASE_IMAGE"] == "python:3.11-slim"
-    bases = {stage.base for stage in STAGES}
-    assert bases == {"${WHEELS}", "${BASE_IMAGE}", "dependencies", "scratch"}
+    bases = {"${WHEELS}", "${BASE_IMAGE}", "dependencies", "scratch"}
+    assert {stage.base for stage in STAGES} == bases
     assert ARGUMENTS["WHEELS"] == "scratch"
     assert IMAGE.base == "scratch", "what was needed to build it would stay in it"
 
 
 def test_torch_is_for_the_cpu_unless_cuda_is_asked_for() -> None:
     assert "TORCH=cpu" in DEPENDENCIES.all("ARG")
-    assert set(re.findall(r"^(\w+)\)\s+install", PACKAGES, re.MULTILINE)) == {"cpu", "cuda"}
+    (run,) = [text for text in DEPENDENCIES.runs if "pip --python" in text]
+    assert set(re.findall(r"(\w+)\);?\s+install", run)) == {"cpu", "cuda"}
 
 
 def test_every_package_comes_from_the_lock() -> None:
-    code = next(stage for stage in STAGES if stage.name == "code")
-    assert [("pip" in rest, "--no-deps" in rest) for rest in code.all("RUN")] == [(True, True)]
-    others = " ".join(rest for s in STAGES if s is not code for rest in s.all("RUN"))
-    assert "-m pip" not in others
-    (install,) = re.findall(r"pip --python (?:.|\n)*?\n}", PACKAGES)
-    assert "--constraint constraints.txt" in install
+    installs = [
+        part
+        for stage in STAGES
+        for text in stage.runs
+        for part in text.split(";")
+        if re.search(r"pip\b.*\binstall\b", part)
+    ]
+    assert len(installs) == 2
+    for install in installs:
+        assert "--constraint constraints.txt" in install or "--no-deps" in install
 
 
 def test_a_change_of_code_leaves_the_layer_of_dependencies_alone() -> None:
     assert copied(DEPENDENCIES) == ["pyproject.toml", "constraints.txt"]
     own = [rest for word, rest in IMAGE.steps if word == "COPY"]
-    assert own[-1] == "--from=code /code/ /"
-    assert all(rest.startswith(("--from=root", "--from=dependencies")) for rest in own[:-1])
+    assert own == [
+        "--from=root /image/ /",
+        "--from=dependencies /layers/torch/ /",
+        "--from=dependencies /layers/rest/ /",
+        "--from=code /code/ /",
+    ]
+
+
+def test_no_layer_of_the_image_is_made_by_a_command() -> None:
+    """What a RUN leaves carries the time it was run: layers are copies, whose times were set."""
+    assert not IMAGE.all("RUN")
+    for stage in (stage for stage in STAGES if stage.name in ("root", "dependencies", "code")):
+        (last,) = [text for text in stage.runs if "touch -h" in text]
+        assert "SOURCE_DATE_EPOCH=946684800" in stage.all("ARG")
+        assert 'touch -h -d "@$SOURCE_DATE_EPOCH"' in last
+    for text in (text for stage in STAGES for text in stage.runs if "compileall" in text):
+        assert "python3 -B -S -E -m compileall" in text
+        assert "PYTHONHASHSEED=0" in text
+        assert "--invalidation-mode checked-hash" in text
 
 
 def test_all_that_is_written_goes_below_tmp() -> None:
@@ -118,13 +154,14 @@ def test_no_secret_stays_in_a_layer(stage: Stage) -> None:
     for rest in [*stage.all("COPY"), *stage.all("ADD")]:
         assert not re.search(r"(?i)\.env\b|\.pem\b|\.crt\b|pip\.conf|\.netrc|id_rsa", rest)
     assert not stage.all("ADD"), "it fetches addresses and unpacks archives; COPY does neither"
-    for rest in stage.all("RUN"):
+    for rest in stage.runs:
         # A secret is read where it is mounted, never written down.
         assert not re.search(r"/run/secrets/\S+\s*>|(cp|cat|mv|tee)\s+\S*/run/secrets", rest)
 
 
 def test_no_compiler_is_ever_installed() -> None:
-    assert not re.search(r"\b(apt-get|apt|apk|dnf)\b|\bgcc\b|build-essential", TEXT)
+    for text in (TEXT, *(text for stage in STAGES for text in stage.runs)):
+        assert not re.search(r"\b(apt-get|apt|apk|dnf) |\bgcc\b|build-essential", text)
 
 
 def test_what_is_copied_exists_and_is_let_through() -> None:

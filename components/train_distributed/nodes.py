@@ -14,7 +14,7 @@ from typing import Any
 
 from components.common.records import StepContext
 from components.train_distributed.failures import Failure
-from components.train_distributed.results import has_result, kept_result, made_of
+from components.train_distributed.results import drop_result, has_result, kept_result, made_of
 from components.train_distributed.shared_job import JobOfNodes, SharedJob, newest_attempt
 from components.train_distributed.starters import Look, Starter, starter_for
 from infra.errors import OutsideError
@@ -98,6 +98,7 @@ def _attempt(
                 "by --force what a lost machine has left",
             )
         number = newest.number + 1
+    drop_result(context.store, run_key)  # no node is at work that could write one
     shared = SharedJob.numbered(context.store, run_key, number)
     shared.create(job_of_nodes(number))
     return shared

@@ -111,15 +111,10 @@ def starter_for(project: Project, run_key: str, run: str, *, say: Callable[[str]
         ConfigurationError: Nobody does, here.
         OutsideError: The cluster cannot be spoken with.
     """
+    refuse_nodes_of_nobody(project)
     wanted = project.settings.cluster.train_job
     if wanted.start == "hand":
         return ByHand(project, run_key)
-    if wanted.start == "auto" and not os.environ.get("KUBERNETES_SERVICE_HOST"):
-        raise ConfigurationError(
-            f"training.nodes is {project.settings.training.nodes}, and this is no pod of a cluster",
-            hint="train on this machine alone: --set training.nodes=1; or say who starts the "
-            "nodes: cluster.train_job.start=trainer (by a kubeconfig) or hand",
-        )
     # The SDK takes two seconds to import.
     from components.train_distributed.by_trainer import ByTrainer
     from infra.trainer.api import TrainerApi
@@ -127,3 +122,18 @@ def starter_for(project: Project, run_key: str, run: str, *, say: Callable[[str]
 
     jobs = TrainJobs(TrainerApi(namespace=wanted.namespace))
     return ByTrainer(project, run_key, run, jobs=jobs, say=say)
+
+
+def refuse_nodes_of_nobody(project: Project) -> None:
+    """Refuse to train on nodes that nobody would start.
+
+    Raises:
+        ConfigurationError: With what to do.
+    """
+    nodes, start = project.settings.training.nodes, project.settings.cluster.train_job.start
+    if nodes > 1 and start == "auto" and not os.environ.get("KUBERNETES_SERVICE_HOST"):
+        raise ConfigurationError(
+            f"training.nodes is {nodes}, and this is no pod of a cluster",
+            hint="train on this machine alone: --set training.nodes=1; or say who starts the "
+            "nodes: cluster.train_job.start=trainer (by a kubeconfig) or hand",
+        )

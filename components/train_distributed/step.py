@@ -88,10 +88,10 @@ def _train(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:
         TrainingFailed, OutsideError: As the first failing rank said.
         KeyboardInterrupt: It was asked to stop, and has saved.
     """
-    drop_result(context.store, job["run_key"])
     training = context.project.settings.training
     if training.nodes > 1:
         return train_on_nodes(context, job)
+    drop_result(context.store, job["run_key"])
     if training.processes == 1:
         return train(**job)
     ended = start_torchrun(

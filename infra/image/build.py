@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,20 @@ from infra.image.wheels import as_image, wheels
 
 SBOM = "usr/share/evertrain/sbom.cdx.json"
 _BUILT = ROOT / "build" / "image"
+LOG = _BUILT / "build.log"
+
+
+def prepare(docker: Docker, *, torch: str = "cpu", image: str = "") -> str:
+    """Get all that a build needs of the world outside, at once; return where the base came from.
+
+    Raises:
+        OutsideError: It is not to be had.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        fetched = pool.submit(wheels, torch=torch)
+        origin = "named" if image else base.provide(docker)
+        fetched.result()
+    return origin
 
 
 def build(
@@ -35,6 +50,7 @@ def build(
     tag: str,
     torch: str = "cpu",
     image: str = base.NAME,
+    log: Path = LOG,
     more: list[str] | None = None,
 ) -> str:
     """Build the image without a network; return its id.
@@ -44,10 +60,11 @@ def build(
         tag: Name and tag to give it.
         torch: `cpu` or `cuda`.
         image: To build from.
+        log: What the build prints.
         more: Words for `docker build`; given, no wheels are brought and none of these is added.
 
     Raises:
-        OutsideError: It failed; the log is in `build/image/build.log`.
+        OutsideError: It failed.
     """
     version, revision = _version(), _revision()
     words = ["build", "--progress=plain", "--tag", tag, "--build-arg", f"TORCH={torch}"]
@@ -55,8 +72,7 @@ def build(
     words += ["--build-arg", f"VERSION={version}", "--build-arg", f"REVISION={revision}"]
     if more is None:
         more = ["--network=none", "--build-arg", f"WHEELS={as_image(docker, wheels(torch=torch))}"]
-    _BUILT.mkdir(parents=True, exist_ok=True)
-    log = _BUILT / "build.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as file:
         done = subprocess.run(
             [docker.client, *words, *more, str(ROOT)], stdout=file, stderr=file, check=False,
@@ -127,7 +143,7 @@ def main() -> int:
     began = time.monotonic()
     try:
         with engine() as docker:
-            origin = "named" if given.base else base.provide(docker)
+            origin = prepare(docker, torch=given.torch, image=given.base)
             say(f"building {given.tag} (torch for {given.torch}, base: {origin})")
             build(docker, tag=given.tag, torch=given.torch, image=given.base or base.NAME)
             bill = _BUILT / "sbom.cdx.json"

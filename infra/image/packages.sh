@@ -16,9 +16,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_FIND_LINKS=/wheels
 # A folder of wheels that has all of them says so, and no index is asked.
 if [ -e /wheels/complete ]; then export PIP_NO_INDEX=1; fi
 
+# Quiet, because pip names the index that it asks, with the user in its address.
 install() {
-    python3 -m pip --python /venv/bin/python install --progress-bar off --no-compile --use-pep517 \
-        --constraint constraints.txt "$@"
+    python3 -m pip --python /venv/bin/python install --quiet --progress-bar off --no-compile \
+        --use-pep517 --constraint constraints.txt "$@"
 }
 
 /venv/bin/python -c '

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 
 from kubeflow.trainer.constants import constants
@@ -66,14 +65,12 @@ class JobState:
         phase: `queued`: it waits to be let in (Kueue); `pending`: for some of its pods.
         words: One line.
         running: Pods that run, or have ended well.
-        begun: Whether pods can be expected: since when it is not suspended any more.
         troubles: What is wrong with nodes now, or was when they ended.
     """
 
     phase: Phase
     words: str
     running: int = 0
-    begun: datetime | None = None
     troubles: list[Trouble] = field(default_factory=list)
 
     @property
@@ -122,14 +119,11 @@ def state_of(
         message = (suspended or {}).get("message", "")
         words = f"TrainJob {name} waits to be let in" + (f": {message}" if message else "")
         return JobState("queued", words, running)
-    begun = _time((suspended or {}).get("lastTransitionTime")) or _time(
-        job.get("metadata", {}).get("creationTimestamp")
-    )
     if len(pods) < nodes:
         troubles += [_refused(event) for event in _newest(events) if event["type"] == "Warning"]
     phase_now: Phase = "running" if running == nodes else "pending"
     words = f"TrainJob {name}: {running} of {nodes} nodes run"
-    return JobState(phase_now, _with(words, troubles), running, begun, troubles)
+    return JobState(phase_now, _with(words, troubles), running, troubles)
 
 
 def troubles_of(pod: dict[str, Any]) -> list[Trouble]:
@@ -210,7 +204,3 @@ def _phase(pod: dict[str, Any]) -> str:
 
 def _holds(condition: dict[str, Any] | None) -> bool:
     return condition is not None and condition.get("status") == "True"
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

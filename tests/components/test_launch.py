@@ -24,7 +24,9 @@ torchrun = ["-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0
 job = ["--no-python", "--nproc-per-node=2", sys.executable, "-c", *sys.argv[1:]]
 enough = Path(sys.argv[2], "enough")
 over = {"over": enough.exists, "every": 0.05} if os.environ.get("OVER") else {}
-print(*run_to_end([sys.executable, *torchrun, *job], os.environ, **over))
+print(*run_to_end([sys.executable, *torchrun, *job], os.environ, **over), flush=True)
+if os.environ.get("STAYS"):
+    sys.stdin.read()
 """
 _RANK = """
 import os, signal, sys, time
@@ -56,7 +58,8 @@ class Training:
         self.folder = folder
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PARENT, _RANK, str(folder), str(saving)],
-            env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True,
+            env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            start_new_session=True,
         )  # fmt: skip
         self.wait_for("ready")
 
@@ -133,7 +136,10 @@ def test_what_is_over_is_ended_once_and_lets_ranks_save(
     assert training.left("saved") == ["1", "1"], "the second signal is no second one for them"
 
 
-def test_ranks_do_not_outlive_their_torchrun(start: Callable[[float], Training]) -> None:
+def test_ranks_do_not_outlive_their_torchrun(
+    start: Callable[[float], Training], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAYS", "1")  # who started torchrun starts another
     training = start(60)
     parents = {
         int(Path(f"/proc/{rank}/stat").read_text().rpartition(")")[2].split()[1])
@@ -144,7 +150,9 @@ def test_ranks_do_not_outlive_their_torchrun(start: Callable[[float], Training])
     until = time.monotonic() + 60
     while training.ranks() and time.monotonic() < until:
         time.sleep(0.05)
-    assert training.end() == [str(-signal.SIGKILL), "False"]
+    assert training.ranks() == []
+    assert training.process.poll() is None
+    assert training.process.communicate("")[0].split() == [str(-signal.SIGKILL), "False"]
 
 
 def test_ranks_do_not_outlive_who_started_them(start: Callable[[float], Training]) -> None:

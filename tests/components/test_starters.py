@@ -15,6 +15,7 @@ from tests.cluster.conftest import kubernetes_server as kubernetes_server
 from tests.cluster.kubernetes_server import KubernetesServer
 from tests.components.test_node import shared
 from tests.infra.trainer_samples import jobs_of
+from tests.small_project.command import evertrain
 from training_core.errors import ConfigurationError
 
 SMALL = Path(__file__).parents[1] / "small_project"
@@ -44,6 +45,15 @@ def test_outside_a_cluster_nobody_starts_nodes_unless_it_is_said_who(
     assert "--set training.nodes=1" in raised.value.hint
     by_hand = starter_for(_opened("cluster.train_job.start=hand"), KEY, "run", say=_say)
     assert isinstance(by_hand, ByHand)
+
+
+def test_a_run_on_nodes_that_nobody_starts_is_refused_before_it_begins(
+    fresh_project: Path,
+) -> None:
+    ended = evertrain("run", fresh_project, "--set", "training.nodes=2")
+    assert ended.code == 2
+    assert "this is no pod of a cluster" in ended.err
+    assert not (fresh_project / ".evertrain" / "store").exists()
 
 
 def test_by_hand_the_command_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from infra.image import base
-from infra.image.build import build, push
+from infra.image.build import build, prepare, push
 from infra.image.engine import Docker, engine, why_none
 from tests.containers.mirror import Mirror, mirror
 from tests.containers.registry import registry
@@ -53,7 +54,7 @@ def reachable(docker: Docker) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def image(docker: Docker) -> str:
     """The image, built from wheels without a network."""
-    base.provide(docker)
+    prepare(docker)
     build(docker, tag=TAG)
     return TAG
 
@@ -66,17 +67,32 @@ def package_mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]
 
 
 @pytest.fixture(scope="session")
-def rebuilt(docker: Docker, image: str, package_mirror: Mirror) -> str:
-    """The same image again, nothing cached, by the other way: an index, with secrets."""
+def second_build(
+    docker: Docker, image: str, package_mirror: Mirror, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Future[tuple[str, Path]]]:
+    """The same image again, nothing cached, by the other way: an index, with secrets.
+
+    Its name, and the build's log.
+
+    It goes on beside the tests, whose containers need one core most of the time.
+    """
     words = ["--no-cache", "--network=host"]
     words += ["--secret", f"id=ca,src={package_mirror.ca}"]
     words += ["--secret", f"id=pip,src={package_mirror.configuration}"]
-    build(docker, tag=REBUILT, more=words)
-    return REBUILT
+    log = tmp_path_factory.mktemp("second") / "build.log"
+
+    def again() -> tuple[str, Path]:
+        build(docker, tag=REBUILT, more=words, log=log)
+        return REBUILT, log
+
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(again)
 
 
 @pytest.fixture(scope="session")
-def pushed(docker: Docker, image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def pushed(
+    docker: Docker, image: str, second_build: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """The image's name by digest in a registry on loopback."""
     with registry(tmp_path_factory.mktemp("registry")) as address:
         yield push(docker, tag=image, repository=f"{address}/evertrain")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
+import pytest
+
+from infra.trainer import logs
 from infra.trainer.logs import Follower, last_lines
 from tests.cluster.conftest import kubernetes_server as kubernetes_server
 from tests.cluster.faults import reset, truncated_body
@@ -19,6 +24,14 @@ def _until(met: Callable[[], bool], *, seconds: float = 20) -> None:
     while not met():
         assert time.monotonic() < end, "it did not come to that"
         time.sleep(0.02)
+
+
+def _cut(server: KubernetesServer) -> None:
+    """Break what connections there are."""
+    with server.lock:
+        for connection in server._open:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 def _started(server: KubernetesServer) -> None:
@@ -40,8 +53,9 @@ def test_lines_of_node_0_come_as_they_are_printed(kubernetes_server: KubernetesS
 
 
 def test_no_line_is_lost_or_repeated_when_connections_break(
-    kubernetes_server: KubernetesServer,
+    kubernetes_server: KubernetesServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(logs, "_PAUSE", 0.02)
     _started(kubernetes_server)
     kubernetes_server.faults.add("GET", _LOG, reset(), nth=1)
     kubernetes_server.faults.add("GET", _LOG, truncated_body(), nth=2)
@@ -51,8 +65,11 @@ def test_no_line_is_lost_or_repeated_when_connections_break(
     said: list[str] = []
     follower = Follower(jobs_of(kubernetes_server), NAME, say=said.append)
     _until(lambda: len(said) >= 50)
-    handle.log("line 50")
-    _until(lambda: said == [f"line {number}" for number in range(51)])
+    for number in range(50, 60):
+        _cut(kubernetes_server)
+        handle.log(f"line {number}")
+        _until(lambda number=number: len(said) > number)  # type: ignore[misc]
+    assert said == [f"line {number}" for number in range(60)]
     follower.close(wait=0)
 
 

@@ -149,4 +149,3 @@ def test_a_job_that_kueue_holds_back_waits_to_be_let_in(
         )  # fmt: skip
         state = _come_to(kubernetes_server, lambda state, phase=phase: state.phase == phase)  # type: ignore[misc]
         assert not state.over
-    assert _come_to(kubernetes_server, lambda state: state.begun is not None).begun

@@ -119,11 +119,12 @@ def test_whoever_asks_again_finds_the_job_and_nobody_takes_anothers(
     assert raised.value.exit_code == 2
 
 
+@pytest.mark.timeout(60)
 def test_a_server_that_never_answers_is_given_up(
     kubernetes_server: KubernetesServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("infra.trainer.api._TIMEOUT", (1.0, 0.3))
-    kubernetes_server.faults.add("GET", f"{_JOBS}/*", hang(5), times=None)
+    kubernetes_server.faults.add("GET", f"{_JOBS}/*", hang(), times=None)
     with pytest.raises(OutsideError, match=r"cannot read TrainJob .* at http://127") as raised:
         jobs_of(kubernetes_server, patience=1.0).read(NAME)
     assert raised.value.exit_code == 3

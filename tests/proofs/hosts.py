@@ -5,6 +5,7 @@ processes on loopback.
         process = hosts[0].start([...], env)
         hosts[1].die()                # everything that runs there is gone, and nobody is told
         hosts[1].unplug(3.0)
+    hosts[1].vanish()             # as when the machine is off: its peers' connections do not break
 
 A namespace has interfaces and addresses of its own: what binds to the wrong one, or believes that
 the other is at 127.0.0.1, does not work there.
@@ -35,8 +36,9 @@ class Host:
         address: Under which the others reach it.
     """
 
-    def __init__(self, number: int, address: str, *, namespace: str = "") -> None:
-        self.number, self.address, self.namespace = number, address, namespace
+    def __init__(self, number: int, address: str, *, namespace: str = "", switch: str = "") -> None:
+        self.number, self.address = number, address
+        self.namespace, self.switch = namespace, switch
         self._mark = uuid.uuid4().hex
 
     def start(
@@ -75,6 +77,32 @@ class Host:
             time.sleep(0.02)
         return count
 
+    def vanish(self) -> int:
+        """Lose the machine with its connections; another one has its address then.
+
+        On loopback it is as `die`.
+        """
+        if not self.namespace:
+            return self.die()
+        _ip("-n", self.namespace, "link", "set", "eth0", "down")
+        count = self.die()
+        _ip("netns", "del", self.namespace)
+        self.plug_in()
+        return count
+
+    def plug_in(self) -> None:
+        """Make the namespace, with a cable to the switch."""
+        port = f"port{self.number}"
+        _ip("netns", "add", self.namespace)
+        _ip("-n", self.namespace, "link", "set", "lo", "up")
+        with contextlib.suppress(subprocess.CalledProcessError):  # a namespace takes it along
+            _ip("-n", self.switch, "link", "del", port)
+        _ip("-n", self.switch, "link", "add", port, "type", "veth", "peer", "name", "eth0",
+            "netns", self.namespace)  # fmt: skip
+        _ip("-n", self.switch, "link", "set", port, "master", "bridge", "up")
+        _ip("-n", self.namespace, "addr", "add", f"{self.address}/24", "dev", "eth0")
+        _ip("-n", self.namespace, "link", "set", "eth0", "up")
+
     def unplug(self, seconds: float) -> None:
         """Pull the cable for a while (a namespace's; loopback has none)."""
         if self.namespace:
@@ -104,28 +132,22 @@ def _loopback(count: int) -> Iterator[list[Host]]:
 def _namespaces(count: int) -> Iterator[list[Host]]:
     """Namespaces on one bridge, which is in one of its own: this machine sees none of it."""
     name = f"proof{os.getpid()}"
-    made: list[str] = []
+    switch = f"{name}-switch"
+    hosts = [
+        Host(number, f"10.77.0.{number + 1}", namespace=f"{name}-{number}", switch=switch)
+        for number in range(count)
+    ]
     try:
-        for each in (f"{name}-switch", *(f"{name}-{number}" for number in range(count))):
-            _ip("netns", "add", each)
-            made.append(each)
-            _ip("-n", each, "link", "set", "lo", "up")
-        switch = made[0]
+        _ip("netns", "add", switch)
         _ip("-n", switch, "link", "add", "bridge", "type", "bridge")
         _ip("-n", switch, "link", "set", "bridge", "up")
-        hosts = []
-        for number, each in enumerate(made[1:]):
-            port, address = f"port{number}", f"10.77.0.{number + 1}"
-            _ip("-n", switch, "link", "add", port, "type", "veth", "peer", "name", "eth0",
-                "netns", each)  # fmt: skip
-            _ip("-n", switch, "link", "set", port, "master", "bridge", "up")
-            _ip("-n", each, "addr", "add", f"{address}/24", "dev", "eth0")
-            _ip("-n", each, "link", "set", "eth0", "up")
-            hosts.append(Host(number, address, namespace=each))
+        for host in hosts:
+            host.plug_in()
         yield hosts
     finally:
-        for each in made:
-            _ip("netns", "del", each)
+        for each in (*(host.namespace for host in hosts), switch):
+            with contextlib.suppress(subprocess.CalledProcessError):
+                _ip("netns", "del", each)
 
 
 def _can_make_namespaces() -> bool:

@@ -5,9 +5,10 @@
 
 The hosts are network namespaces with addresses of their own, or, where those may not be made, two
 agents on loopback. Trainings take turns: DDP, FSDP, canonical microbatches, and those with one node
-or two, as many as there are. Each is hurt three times: a whole host dies (the one where nodes meet,
-or the other), its torchrun, its rank; it is drained, or its cable is pulled; half of the times
-while a checkpoint is being written. A host that has gone is started again, as Kubernetes does.
+or two, as many as there are. Each is hurt three times: a host dies (the one where nodes meet, or
+the other), or vanishes without a word; its torchrun dies, or its rank; it is drained, or its cable
+is pulled; half of the times while a checkpoint is being written. A host that has gone is started
+again, as Kubernetes does.
 
 The last line of stdout is one JSON object: `trials` trainings that came to their end after `kills`,
 `inside_writes` of which left a checkpoint without its manifest; `promised` had to end with the
@@ -72,7 +73,7 @@ KINDS = (
     Kind("elastic topology", ("training.deterministic=topology",), least=1),
     Kind("elastic ddp", least=1, promised=False),
 )
-WAYS = ("host", "host", "torchrun", "rank", "cable", "drained")
+WAYS = ("host", "vanished", "torchrun", "rank", "cable", "drained")
 
 
 class Pair:
@@ -211,7 +212,10 @@ class Pair:
             "torchrun": "train_distributed.agent",
             "rank": "train_distributed.worker",
         }
-        killed = host.die() if way == "host" else host.kill(words[way])
+        if way == "vanished":
+            killed = host.vanish()
+        else:
+            killed = host.die() if way == "host" else host.kill(words[way])
         self.figures["kills"] += bool(killed)
         self.figures["inside_writes"] += bool(killed and self._unfinished(key))
         return f"{way} of {host.number}{' inside a write' if inside else ''}"

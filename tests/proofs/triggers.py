@@ -36,11 +36,13 @@ from typing import NamedTuple
 from tests.infra.loopback import S3Server
 from tests.infra.ministack import Ministack, ministack_running
 from tests.infra.seaweed import s3_running
+from tests.proofs.lease_fights import fights
 from tests.proofs.reporting import tell
 from tests.proofs.trigger_processes import Sequence, compiled, listed_place, notified_place
 from tests.proofs.watch_oracle import Verdict, judge
 from tests.proofs.watch_sequences import simulate
 
+_MOST_FIGHTS = 200
 _REAL_EVERY = 50
 _AT_ONCE = 4  # real sequences: most of the time they wait
 _NAMES = ("sequences", "real", "versions", "due", "runs", "crashes", "torn", "missed", "doubled")
@@ -105,7 +107,7 @@ def _add(figures: Counter[str], number: int, verdict: Verdict, *, runs: int, cra
 
 
 def main() -> int:
-    """Print the figures; 0 if nothing was missed, and nothing was doubled."""
+    """Print the figures; 0 if nothing was missed or doubled, and no lease had two holders."""
     parser = argparse.ArgumentParser(description="Random events, and one run a version.")
     parser.add_argument("number", nargs="?", type=int, default=500, metavar="N")
     parser.add_argument("--count", type=int, help="the same as N")
@@ -115,13 +117,14 @@ def main() -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="triggers-")))
         (folder / "weed").mkdir()
-        servers = Servers(
-            stack.enter_context(s3_running(folder / "weed")),
-            stack.enter_context(ministack_running(folder)),
-        )
+        s3 = stack.enter_context(s3_running(folder / "weed"))
+        (folder / "fights").mkdir()
+        fought = fights(min(count, _MOST_FIGHTS), folder / "fights", s3=s3)  # forks: before threads
+        servers = Servers(s3, stack.enter_context(ministack_running(folder)))
         figures = prove(count, folder, servers=servers, seed=arguments.seed)
+    figures["two_holders"] = int(fought["two_holders"])
     tell("triggers", figures)
-    return 0 if not figures["missed"] and not figures["doubled"] else 1
+    return int(any(figures[name] for name in ("missed", "doubled", "two_holders")))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from tests.proofs.watch_runs import SimulatedRun
 from tests.proofs.watch_sequences import CALM, STORM, Happened, State
-from tests.proofs.watch_world import SimulatedRun
 
 
 @dataclass

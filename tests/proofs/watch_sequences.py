@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -28,22 +25,13 @@ from pipelines.watch.places import WatchedPlace
 from pipelines.watch.process import Life, Process
 from pipelines.watch.schedules import Schedules
 from pipelines.watch.starting import Starting
-from pipelines.watch.stopping import StopAsked, Stopping
+from pipelines.watch.stopping import Stopping
 from pipelines.watch.telling import Teller
 from tests.proofs.simulation import TheEnd, World
-from tests.proofs.watch_world import (
-    PAGE,
-    STORM,
-    Died,
-    Fate,
-    Outages,
-    Shelf,
-    SimulatedAdvising,
-    SimulatedKubeflow,
-    SimulatedQueue,
-    SimulatedStarter,
-    SimulatedStore,
-)
+from tests.proofs.watch_process import Lines, SimulatedStopping
+from tests.proofs.watch_queue import SimulatedQueue
+from tests.proofs.watch_runs import SimulatedAdvising, SimulatedKubeflow, SimulatedStarter
+from tests.proofs.watch_world import PAGE, STORM, Died, Fate, Outages, Shelf, SimulatedStore
 
 BUCKET = "data"
 CALM = 1500.0  # seconds after that in which nothing does
@@ -259,7 +247,7 @@ class _Sequence:
         place = Place("", cast(ObjectStore, SimulatedStore(self.data, fate)))
         source = Source("s3://data", [place])
         by_advice = "drift" in self.settings.when
-        said = _Lines(self.found.log, world, number)
+        said = Lines(self.found.log, world, number)
         starting = Starting(
             store, SimulatedStarter(self.kubeflow, fate),
             outcome=lambda start, ended: outcome_of(store, start, ended),
@@ -276,7 +264,7 @@ class _Sequence:
             figures=Figures("simulated"), teller=Teller(as_json=False, file=said),
             now=now,
         )  # fmt: skip
-        stopping = _Stopping(world, chance, often=0.002 if world.now < STORM else 0.0)
+        stopping = SimulatedStopping(world, chance, often=0.002 if world.now < STORM else 0.0)
         return Process(
             parts, life=Life(clock), observer=None, stopping=cast(Stopping, stopping),
             sleep=world.sleep,
@@ -299,30 +287,3 @@ class _Sequence:
         """What the lease says; nobody's call fails here: others do that."""
         run = self.kubeflow.under_way()
         return f"{run.name} is under way" if run is not None and run.id != but else ""
-
-
-class _Stopping:
-    """Now and then somebody asks a watcher to stop while it waits."""
-
-    def __init__(self, world: World, chance: random.Random, *, often: float) -> None:
-        self._world, self._chance, self._often = world, chance, often
-        self.asked = None
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        yield
-        if self._world.now < STORM and self._chance.random() < self._often:
-            raise StopAsked
-
-
-class _Lines(io.StringIO):
-    """What a watcher says, with the simulated time."""
-
-    def __init__(self, log: list[str], world: World, number: int) -> None:
-        super().__init__()
-        self._log, self._world, self._number = log, world, number
-
-    def write(self, text: str) -> int:
-        if text.strip():
-            self._log.append(f"{self._world.now:8.2f}  {self._number}  {text[25:].strip()}")
-        return len(text)

@@ -121,7 +121,7 @@ def test_a_checkpoint_that_one_rank_could_not_write_fails_on_all_and_leaves_noth
     folder = stores["fail"]
     first, second = json.loads((folder / "failed.json").read_text())
     for kind, words, left in first[0]:
-        assert (kind, left) == ("TrainingFailed", ["000000001"])
+        assert (kind, left) == ("PeerFailed", ["000000001"])
         assert words == "rank 1 failed: MemoryError"
     assert [kind for kind, _, _ in second[0]] == ["MemoryError"] * 3
     for steps, resumed, damaged in (first[1:], second[1:]):

@@ -109,7 +109,7 @@ def test_a_shard_damaged_for_one_rank_makes_all_ranks_use_the_checkpoint_before(
 def test_a_checkpoint_that_one_rank_could_not_write_fails_on_all_and_counts_for_none(
     found: dict[str, Any], folder: Path
 ) -> None:
-    assert found["failing"] == ["TrainingFailed", "MemoryError"]
+    assert found["failing"] == ["PeerFailed", "MemoryError"]
     assert not list((folder / "failing").rglob("manifest.json"))
 
 

@@ -31,6 +31,7 @@ def training() -> f.TrainFigures:
         samples=242688,
         epochs=3.0,
         processes=2,
+        nodes=2,
         device="cpu",
         precision="fp32",
         resumed_from=0,
