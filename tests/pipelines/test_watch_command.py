@@ -18,7 +18,7 @@ import pytest
 from infra.metrics import METRICS, series
 from pipelines.watch.local_mark import GONE
 from tests.infra.loopback import free_ports
-from tests.pipelines.watch_process import WatchProcess
+from tests.pipelines.watch_child import WatchProcess
 from tests.small_project.command import evertrain, make_project
 
 

@@ -16,7 +16,7 @@ from tests.cluster.conftest import kfp_home, kfp_server  # noqa: F401 (fixtures)
 from tests.cluster.faults import answer, lost_reply
 from tests.cluster.kfp_server import Account, KfpServer
 from tests.infra.loopback import free_ports
-from tests.pipelines.watch_process import WatchProcess
+from tests.pipelines.watch_child import WatchProcess
 from tests.proofs.trigger_processes import compiled, upload_pipeline
 from tests.small_project.command import evertrain, make_project
 

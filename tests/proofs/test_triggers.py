@@ -18,7 +18,8 @@ from tests.infra.ministack import Ministack, ministack_running
 from tests.infra.seaweed import s3_running
 from tests.proofs.simulation import World
 from tests.proofs.triggers import Servers, prove
-from tests.proofs.watch_world import SimulatedStarter, SimulatedStore
+from tests.proofs.watch_runs import SimulatedStarter
+from tests.proofs.watch_world import SimulatedStore
 
 
 @pytest.fixture(scope="module")
