@@ -25,7 +25,7 @@ from pipelines import (
     watch_command,
 )
 from pipelines.arguments import JsonOption, ProjectArgument, ProjectOption, SetOption
-from pipelines.runners import ImageOption, Runner, RunnerOption, chosen_runner
+from pipelines.runners import ImageOption, MemoryOption, Runner, RunnerOption, chosen_runner
 from training_core.errors import ConfigurationError, EvertrainError
 
 app = typer.Typer(
@@ -78,12 +78,13 @@ def run(
     force: Annotated[bool, typer.Option(help="Train even if nothing is new.")] = False,
     runner: RunnerOption = Runner.PROCESS,
     image: ImageOption = "",
+    memory: MemoryOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Run the whole pipeline on this machine; skipped, or queued, while another run works."""
     overrides = settings or []
     opened = open_project(project, overrides=overrides, data=data)
-    steps = chosen_runner(opened, runner, image=image)
+    steps = chosen_runner(opened, runner, image=image, memory=memory)
 
     from components.common.runnable import runnable_task  # torch: four seconds on a busy machine
     from components.train_distributed.starters import refuse_nodes_of_nobody

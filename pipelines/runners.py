@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,26 +30,36 @@ ImageOption = Annotated[
     str, typer.Option(metavar="IMAGE", help="Of the containers; default: EVERTRAIN_IMAGE.")
 ]
 
+MemoryOption = Annotated[
+    str, typer.Option(metavar="SIZE", help="Most memory of each container: 8g; default: no limit.")
+]
 
-def chosen_runner(project: Project, runner: Runner, *, image: str) -> StepRunner:
+
+def chosen_runner(project: Project, runner: Runner, *, image: str, memory: str) -> StepRunner:
     """Return the runner; say what containers may reach.
 
     Raises:
-        ConfigurationError: An image is named, and no container is asked for.
+        ConfigurationError: What containers are is said, and none is asked for; or memory is no
+            size.
         OutsideError: There is no Docker engine, or no such image.
     """
     if runner is Runner.PROCESS:
-        if image:
-            raise ConfigurationError(
-                f"--image {image} is for steps in containers",
-                hint="add --runner docker, or leave --image out",
-            )
+        for option, value in (("--image", image), ("--memory", memory)):
+            if value:
+                raise ConfigurationError(
+                    f"{option} {value} is for steps in containers",
+                    hint=f"add --runner docker, or leave {option} out",
+                )
         from pipelines.local import Processes
 
         return Processes()
+    if memory and not re.fullmatch(r"[1-9][0-9]*[mg]", memory):
+        raise ConfigurationError(
+            f"--memory {memory!r} is no size", hint="a number and m or g: --memory 8g"
+        )
     from components.common.image import IMAGE
     from pipelines.containers import Containers
 
-    containers = Containers(project, image=image or IMAGE)
+    containers = Containers(project, image=image or IMAGE, memory=memory)
     show.TALK.print(containers.said(), markup=False, soft_wrap=True)
     return containers

@@ -52,6 +52,18 @@ def test_a_container_that_fails_at_once_is_never_a_success(
     assert recorded(fresh_project).exit_code == 3
 
 
+def test_kfp_has_its_own_handler_back_after_a_run(
+    reachable: None, image: str, fresh_project: Path
+) -> None:
+    from kfp.local import docker_task_handler
+
+    theirs = docker_task_handler.DockerTaskHandler
+    with kfps_handler(fresh_project, image):
+        assert docker_task_handler.DockerTaskHandler is not theirs
+    assert docker_task_handler.DockerTaskHandler is theirs
+    assert theirs.__module__ == "kfp.local.docker_task_handler"
+
+
 def test_a_container_that_says_success_before_its_step_did_is_none(
     reachable: None, image: str, fresh_project: Path
 ) -> None:

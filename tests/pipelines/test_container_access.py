@@ -221,10 +221,20 @@ def test_all_steps_of_a_compiled_pipeline_get_one_image(tmp_path: Path) -> None:
     assert before == after
 
 
-def test_an_image_without_containers_is_refused(fresh_project: Path) -> None:
-    ended = evertrain("run", fresh_project, "--image", "evertrain:0.1.0")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--image", "evertrain:0.1.0"), "add --runner docker, or leave --image out"),
+        (("--memory", "8g"), "add --runner docker, or leave --memory out"),
+        (("--runner", "docker", "--memory", "lots"), "--memory 'lots' is no size"),
+    ],
+)
+def test_what_containers_are_is_refused_where_it_makes_no_sense(
+    fresh_project: Path, words: tuple[str, ...], said: str
+) -> None:
+    ended = evertrain("run", fresh_project, *words)
     assert ended.code == 2
-    assert "add --runner docker" in ended.err
+    assert said in ended.err
 
 
 def test_without_an_engine_a_run_in_containers_says_so(fresh_project: Path) -> None:
