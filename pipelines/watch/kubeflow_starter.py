@@ -12,7 +12,7 @@ from pipelines.watch.starter import Ended
 
 # Short limits: a start that was asked for must have had its effect long before its claim may be
 # taken over. Looking for pipeline and experiment comes first, and takes no more than 15 s each.
-_PATIENCE, _TIMEOUT = 5.0, (5.0, 10.0)
+_PATIENCE, _TIMEOUT = 5.0, 10.0
 
 
 class KubeflowStarter:
@@ -41,11 +41,17 @@ class KubeflowStarter:
     def _kubeflow(self) -> Kubeflow:
         """Kubeflow, reached when it is first needed: the watcher may be there before it."""
         if self._connected is None:
+            cluster, way = self._cluster, self._cluster.access
+            seconds = min(way.timeout, _TIMEOUT)
             self._connected = Kubeflow.connect(
-                host=self._host, namespace=self._cluster.namespace,
-                access=Access(**self._cluster.access.model_dump()),
-                patience=_PATIENCE, timeout=_TIMEOUT,
-            )  # fmt: skip
+                host=self._host,
+                namespace=cluster.namespace,
+                access=Access(
+                    token_env=way.token_env, cookies_env=way.cookies_env, ca=way.ca, proxy=way.proxy
+                ),
+                patience=min(way.patience, _PATIENCE),
+                timeout=(min(seconds, 5.0), seconds),
+            )
         return self._connected
 
     def prepare(self) -> None:
