@@ -72,7 +72,8 @@ class Calls:
         *words: Any,
         **named: Any,
     ) -> Any | T:
-        """Make a call that creates something, once: a lost reply does not make two.
+        """Make a call that creates something, once: neither a lost reply nor another client,
+        who was at it in the same moment, makes two.
 
         Args:
             what: What it is for, in a message.
@@ -83,7 +84,12 @@ class Calls:
         Returns:
             The server's answer, or what `found` found.
         """
-        return self._patiently(what, lambda: self._method(what, method, *words, **named), found)
+        try:
+            return self._patiently(what, lambda: self._method(what, method, *words, **named), found)
+        except AlreadyThere:
+            if (there := found()) is None:
+                raise
+            return there
 
     def text(self, what: str, path: str, *, as_in: Callable[..., Any]) -> str:
         """Return what is at a path that kfp_server_api has no method for, as text.

@@ -7,7 +7,7 @@ from typing import Any
 
 from infra.kubeflow.calls import Calls
 from infra.kubeflow.entities import Pipeline, Version
-from infra.kubeflow.errors import AlreadyThere, NotThere
+from infra.kubeflow.errors import NotThere
 from infra.kubeflow.listing import every, moment, named
 
 
@@ -87,23 +87,17 @@ class Pipelines:
         """Return the pipeline of this name, made if missing; it has no version then."""
         from kfp_server_api import V2beta1Pipeline
 
-        try:
-            made = self._calls.create(
-                f"make the pipeline {name!r}",
-                lambda: self.find(name),
-                self._api.pipeline_service_create_pipeline,
-                V2beta1Pipeline(
-                    name=name,
-                    display_name=name,
-                    description=description,
-                    namespace=self._namespace or None,
-                ),
-            )
-        except AlreadyThere:
-            there = self.find(name)  # another deploy was at it
-            if there is None:
-                raise
-            return there
+        made = self._calls.create(
+            f"make the pipeline {name!r}",
+            lambda: self.find(name),
+            self._api.pipeline_service_create_pipeline,
+            V2beta1Pipeline(
+                name=name,
+                display_name=name,
+                description=description,
+                namespace=self._namespace or None,
+            ),
+        )
         return made if isinstance(made, Pipeline) else _pipeline(made)
 
     def upload(self, package: Path, *, pipeline: Pipeline, name: str, description: str) -> Version:
@@ -115,21 +109,15 @@ class Pipelines:
         def found() -> Version | None:
             return next((v for v in self.versions(pipeline.id) if v.name == name), None)
 
-        try:
-            made = self._calls.create(
-                f"upload version {name!r} of the pipeline {pipeline.name!r}",
-                found,
-                self._uploads.upload_pipeline_version,
-                str(package),
-                name=name,
-                pipelineid=pipeline.id,
-                description=description,
-            )
-        except AlreadyThere:
-            there = found()  # another deploy was at it, or a reply was lost
-            if there is None:
-                raise
-            return there
+        made = self._calls.create(
+            f"upload version {name!r} of the pipeline {pipeline.name!r}",
+            found,
+            self._uploads.upload_pipeline_version,
+            str(package),
+            name=name,
+            pipelineid=pipeline.id,
+            description=description,
+        )
         return made if isinstance(made, Version) else _version(made)
 
 

@@ -105,7 +105,7 @@ class TrainJobs:
             patience=patience,
         )
         newest: dict[int, dict[str, Any]] = {}
-        for pod in sorted(found["items"], key=lambda p: p["metadata"]["creationTimestamp"]):
+        for pod in sorted(found["items"], key=_age):
             newest[index_of(pod)] = pod
         return [newest[number] for number in sorted(newest)]
 
@@ -150,3 +150,10 @@ class TrainJobs:
             for event in found["items"]
             if str(event.get("involvedObject", {}).get("name", "")).startswith(name)
         ]
+
+
+def _age(pod: dict[str, Any]) -> tuple[bool, str]:
+    """Of two pods of one node, the one that is there is newer: times are in whole seconds."""
+    meta = pod["metadata"]
+    there = pod.get("status", {}).get("phase") != "Failed" and "deletionTimestamp" not in meta
+    return there, meta["creationTimestamp"]

@@ -54,7 +54,7 @@ def test_nodes_that_are_lost_and_servers_that_are_away_cost_nothing_but_time(
     server = cluster.server
     server.apply(RUNTIMES, _OUR_RUNTIME)
     server.faults.add("POST", _JOBS, lost_reply())
-    step = cluster.step(RUNS[0], "training.epochs=300")
+    step = cluster.step(RUNS[0], "training.epochs=150")
     step.until(lambda: cluster.checkpoints() > 1)
     pod = server.pods(JOB)[1]
     assert server.lose_node(pod["spec"]["nodeName"])
@@ -66,7 +66,7 @@ def test_nodes_that_are_lost_and_servers_that_are_away_cost_nothing_but_time(
     away.clear()
     step.kill()  # the step's own pod is lost as well
 
-    again = cluster.step(RUNS[1], "training.epochs=300")
+    again = cluster.step(RUNS[1], "training.epochs=150")
     record = again.end()
     assert record["status"] == "done", again.said
     figures = record["figures"]
@@ -78,7 +78,7 @@ def test_nodes_that_are_lost_and_servers_that_are_away_cost_nothing_but_time(
     assert json.loads(again.training.read_text())["preprocessor"]
     assert server.pods(JOB) == []
 
-    third = cluster.step(RUNS[2], "training.epochs=300")  # it was killed before it could report
+    third = cluster.step(RUNS[2], "training.epochs=150")  # it was killed before it could report
     record = third.end()
     assert record["figures"] == figures | {"found_finished": True}
     assert third.training.read_text() == again.training.read_text()

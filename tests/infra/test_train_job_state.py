@@ -113,6 +113,18 @@ def test_a_node_that_is_lost_is_replaced_and_why_is_known(
     assert _running(kubernetes_server).running == 2
 
 
+def test_of_two_pods_of_one_node_made_in_one_second_the_one_that_is_there_counts(
+    kubernetes_server: KubernetesServer,
+) -> None:
+    jobs_of(kubernetes_server).submit(request())
+    _running(kubernetes_server)
+    for _ in range(5):  # names are random, and lists are in their order
+        old = next(p for p in kubernetes_server.pods(NAME) if p["status"]["phase"] == "Running")
+        kubernetes_server.evict(old)
+        kubernetes_server.until(lambda old=old: old not in kubernetes_server.pods(NAME))  # type: ignore[misc]
+        assert _running(kubernetes_server).running == 2
+
+
 def test_a_job_that_has_failed_says_why_and_what_to_do(
     kubernetes_server: KubernetesServer,
 ) -> None:

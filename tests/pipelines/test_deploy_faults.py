@@ -12,6 +12,7 @@ from pipelines.deploy.deploying import Prepared, carry_out, prepare
 from tests.cluster.conftest import kfp_home as kfp_home
 from tests.cluster.conftest import kfp_server as kfp_server
 from tests.cluster.faults import Call, Fault, answer, lost_reply, reset, truncated_body
+from tests.cluster.kfp_entities import Experiment
 from tests.cluster.kfp_server import KfpServer
 from tests.pipelines.deploy_case import DEPLOYABLE, NIGHTLY, WEEKLY, Case, impatient
 
@@ -176,6 +177,21 @@ def test_two_deploys_at_once_leave_one_of_each(case: Case) -> None:
     assert len([e for e in case.server.experiments.values() if e.name == "small"]) == 1
     for name in ("nightly", "weekly"):
         assert case.one(name).enabled
+    assert case.to_do() == {}
+
+
+def test_an_experiment_that_another_deploy_makes_in_between_is_used(case: Case) -> None:
+    def script(call: Call) -> None:
+        if call.method == "POST" and call.path.endswith("/experiments") and len(there) == 1:
+            made = Experiment("small", "", "")
+            there[made.key] = made
+
+    there = case.server.experiments
+    case.server.faults.script = script
+    ended = case.deploy()
+    assert ended.code == 0, ended.err
+    case.server.faults.clear()
+    assert [each.name for each in there.values()] == ["Default", "small"]
     assert case.to_do() == {}
 
 
