@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from components.common.cluster_settings import ClusterSettings
 from components.common.layout import home, project_store, tracking_uri
 from components.common.project import Project, open_project
 from components.common.sources import open_source
@@ -45,7 +46,7 @@ def examine(folder: Path | None) -> list[Finding]:
         return [*findings, Finding("project", 2, str(error))]
     looks: list[tuple[str, Callable[[Project], str]]] = [
         ("task", _task), ("data", _data), ("object store", _store), ("MLflow", _tracking),
-        ("alerts", _alerts), ("disk", _disk),
+        ("alerts", _alerts), ("cluster", _cluster), ("disk", _disk),
     ]  # fmt: skip
     for name, look in looks:
         try:
@@ -127,6 +128,16 @@ def _alerts(project: Project) -> str:
 
     channels = project.settings.alerts.channels
     return "; ".join(f"{c.name or c.type}: {destination(c)}" for c in channels) or "none asked for"
+
+
+def _cluster(project: Project) -> str:
+    """What the settings say; whether Kubeflow takes it, `evertrain deploy --dry-run` finds out."""
+    from pipelines.deploy.checks import check
+
+    if project.settings.cluster == ClusterSettings():
+        return "none asked for"
+    cluster, warnings = project.settings.cluster, check(project, allow_tag=True)
+    return "; ".join(["can be deployed", f"image {cluster.image}", *warnings])
 
 
 def _disk(project: Project) -> str:

@@ -21,6 +21,7 @@ SPAWN.set_forkserver_preload(["kfp", "kfp.compiler", "kfp_server_api", "pipeline
 
 
 def _deploy(folder: str, url: str) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` has it ignored
     sys.exit(evertrain_here("deploy", folder, "--host", url, "--yes").code)
 
 
