@@ -24,11 +24,12 @@ if str(Path(__file__).parents[1]) not in sys.path:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Commands are run some hundred times here: without bytecode each compiles our code anew, for 0.4 s.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+from tests.small_project.command import evertrain, make_project
+
 # To know its caller's name kfp asks for the stack with all sources, sixty times a compile: nothing
 # on the command line, seconds in a worker that has imported everything.
 inspect.stack = partial(inspect.stack, 0)
-
-from tests.small_project.command import evertrain, make_project
 
 # Set by libraries while they are imported, and by pytest itself.
 _NOT_OURS = ("PYTEST_", "MLFLOW_", "KMP_", "TORCH", "TRITON", "_MLFLOW", "GX_ANALYTICS_ENABLED")

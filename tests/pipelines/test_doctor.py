@@ -89,7 +89,7 @@ def test_what_could_not_be_deployed_is_found_all_at_once(fresh_project: Path) ->
 def test_what_can_be_deployed_is_said_with_its_image(
     fresh_project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for elsewhere in ("_data", "_store", "_tracking"):  # servers of the cluster, not of this machine
+    for elsewhere in ("_data", "_store", "_tracking"):  # of the cluster
         monkeypatch.setattr(doctor, elsewhere, lambda project: "")
     settings = yaml.safe_load((fresh_project / "evertrain.yaml").read_text())
     settings["data"]["source"] = "s3://bucket/data"
