@@ -10,7 +10,7 @@ _USUAL = {
     "multiclass": "the most frequent class of {} is {}, before {}",
     "multilabel": "{} is yes in a share of {} of the rows that have it, before {}",
     "regression": "the mean of {} is {}, before {}",
-    "sequence": "the mean of {} is {}, before {}",
+    "sequence": "{}: {} in the mean, before {}",
 }
 _NAMES: dict[LabelKind, str] = {
     "binary": "Positive labels",
