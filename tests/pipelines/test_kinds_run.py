@@ -41,7 +41,7 @@ def test_each_kind_is_trained_judged_and_promoted_and_its_champion_is_watched(
     tmp_path: Path, kind: str
 ) -> None:
     project = make_kind(tmp_path / kind, kind, 1, 2)
-    ended = evertrain("run", project, "--json")
+    ended = evertrain("run", project, "--json", timeout=900)
     assert ended.code == 0, ended.err
     assert ended.json["outcome"] == "promoted"
     store = FolderStore(project / ".evertrain" / "store")
