@@ -44,7 +44,7 @@ def test_each_kind_is_trained_judged_and_promoted_and_its_champion_is_watched(
     project = make_kind(tmp_path / kind, kind, 1, 2)
     ended = evertrain("run", project, "--json", timeout=900)
     assert ended.code == 0, ended.err
-    assert ended.json["outcome"] == "promoted"
+    assert ended.json["verdict"] == "promote"
     store = FolderStore(project / ".evertrain" / "store")
     (run,) = run_names(store)
     verdict = EvaluateFigures.model_validate(read_records(store, run)["evaluate_model"].figures)
