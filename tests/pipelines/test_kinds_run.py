@@ -37,12 +37,13 @@ def test_the_data_steps_take_each_kind_and_say_what_they_did_not_look_for(
 
 
 @pytest.mark.smoke
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_is_trained_judged_and_promoted_and_its_champion_is_watched(
     tmp_path: Path, kind: str
 ) -> None:
     project = make_kind(tmp_path / kind, kind, 1, 2)
-    ended = evertrain("run", project, "--json", timeout=900)
+    ended = evertrain("run", project, "--json", timeout=500)
     assert ended.code == 0, ended.err
     assert ended.json["verdict"] == "promote"
     store = FolderStore(project / ".evertrain" / "store")
