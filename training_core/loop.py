@@ -22,6 +22,7 @@ from training_core.augmentation import augmentation_of
 from training_core.backward import backward
 from training_core.checkpoints.catalogue import Checkpoints
 from training_core.determinism import reproducible_kernels, seed_everything
+from training_core.due import Due
 from training_core.errors import TrainingFailed
 from training_core.evaluation import Objective, evaluate
 from training_core.examples import Examples
@@ -44,6 +45,7 @@ from training_core.settings import TrainingSettings
 from training_core.state import State
 from training_core.stopping.divergence import Divergence
 from training_core.stopping.rules import StoppingRules
+from training_core.techniques.catalogue import techniques_of
 from training_core.telemetry.recorder import Recorder
 
 
@@ -119,6 +121,7 @@ class Trainer:
             flops=flops,
         )
         self.outcome = Outcome()
+        self.techniques = techniques_of(self)
         self.state = State(self)
         self._shares: dict[tuple[int, float], Tensor] = {}
 
@@ -157,20 +160,22 @@ class Trainer:
         try:
             going_on = True
             while going_on:
-                if (step := self.outcome.steps) + 1 == self._next_log:
+                if (step := self.outcome.steps) + 1 == self._due.log:
                     meter.begin()
                 if (batch := next(batches, None)) is None:
                     raise TrainingFailed(f"the feed ended at sample {self.outcome.samples}")
                 rate = self.schedule.at(step).scaled(self.divergence.lr_scale)
                 self.update.set_rate(rate)
+                self.techniques.before_step(step)
                 self._gradients(batch)
                 self.state.weights_may_change()
                 self.update.step(measure=meter.measuring)
+                self.techniques.after_update(step + 1)
                 if meter.measuring:
                     meter.mark("optimiser")
                     meter.end()
                 self.outcome.steps, self.outcome.samples = step + 1, batch.samples_after
-                if step + 1 >= self._next or (alone and self.should_stop()):
+                if step + 1 >= self._due.next or (alone and self.should_stop()):
                     going_on = self._between_steps(rate.lr)
         finally:
             batches.close()
@@ -224,24 +229,18 @@ class Trainer:
     # ---- between steps -------------------------------------------------------------------------
 
     def _plan(self) -> None:
-        """Look ahead: nothing is due before step `_next`."""
-        step, end = self.outcome.steps, self.total_steps
-
-        def following(every: int) -> int:
-            return min(step - step % every + every, end)
-
-        self._next_log = following(self.settings.log_every)
-        self._next_evaluation = following(self.evaluate_every)
-        self._next_save = following(self.save_every)
-        self._next = min(self._next_log, self._next_evaluation, self._next_save)
-        if self.strategy.world_size > 1:
-            self._next = min(self._next, self.state.next_question)
+        """Look ahead."""
+        question = self.state.next_question if self.strategy.world_size > 1 else None
+        every = (self.settings.log_every, self.evaluate_every, self.save_every)
+        self._due = Due.after(
+            self.outcome.steps, end=self.total_steps, every=every, question=question
+        )
 
     def _between_steps(self, lr: float) -> bool:
         """Do what is due. Returns whether to go on with the next step."""
         step, reason, metrics = self.outcome.steps, "", None
         asked = self.state.asked_to_stop()
-        if step >= self._next_log:
+        if step >= self._due.log:
             point, wall_seconds = self._log(lr)
             wrong = self.divergence.judge(point)
             if wrong:
@@ -250,7 +249,7 @@ class Trainer:
             reason = self.rules.at_interval(point, wall_seconds=wall_seconds)
         if step == self.total_steps:
             reason = reason or "epochs"
-        if step >= self._next_evaluation or reason:
+        if step >= self._due.evaluation or reason:
             metrics = self._evaluate()
             wrong = self.divergence.judge_evaluation(step, metrics["loss"])
             if wrong:
@@ -258,7 +257,7 @@ class Trainer:
                 return False
             reason = reason or self.rules.at_evaluation(step, metrics["loss"])
             self.schedule.observe(metrics["loss"])
-        if step >= self._next_save or reason:
+        if step >= self._due.save or reason:
             self.state.save(metrics or {}, last=bool(reason))
         elif asked:
             self.state.save({}, in_between=True)
@@ -291,9 +290,10 @@ class Trainer:
     def _evaluate(self) -> dict[str, float]:
         strategy, autocast = self.strategy, self.precision.autocast
         strategy.synchronise_statistics()
-        metrics = evaluate(
-            self.task, self.module, self.validation, strategy=strategy, autocast=autocast
-        )
+        with self.techniques.evaluating():
+            metrics = evaluate(
+                self.task, self.module, self.validation, strategy=strategy, autocast=autocast
+            )
         self.outcome.evaluations.append((self.outcome.steps, metrics))
         if strategy.rank == 0:
             self.on_evaluation(self.outcome.steps, metrics)

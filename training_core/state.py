@@ -124,7 +124,11 @@ class State:
         if in_between:
             trainer.strategy.synchronise_statistics()
         losses, _ = trainer.interval.losses(trainer.strategy, [])
-        extra = {"interval": losses, **trainer.update.state_dict()}
+        extra = {
+            "interval": losses,
+            **trainer.update.state_dict(),
+            **trainer.techniques.state_dict(),
+        }
         self.saver.begin(
             step=trainer.outcome.steps,
             samples=trainer.outcome.samples,
@@ -208,6 +212,7 @@ class State:
         trainer.schedule.load_state_dict(progress["schedule"])
         trainer.precision.scaler.load_state_dict(progress["scaler"])
         trainer.update.load_state_dict(found.extra)
+        trainer.techniques.load_state_dict(found.extra)
         trainer.interval.restore(
             losses=found.extra["interval"], rank=trainer.strategy.rank, **progress["interval"]
         )

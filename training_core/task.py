@@ -31,8 +31,8 @@ pair by pair.
 | regression | [N], the value   | float32 [N]               | [N], the value                   |
 | sequence   | [N, T, V], logits| int64 [N, T], the token   | [N, T, V], probabilities         |
 
-A row without a label has NaN in its target, or a class of -1. In a sequence, -100 is padding: a
-position that counts for nothing.
+A row without a label has NaN (or an infinity) in its target, a class of -1, or padding alone. In a
+sequence, -100 is padding: a position that counts for nothing.
 """
 
 from __future__ import annotations

@@ -15,6 +15,11 @@ _HINT = (
     "look at its picture in the report: a season, a new product and a broken feed look different; "
     "if it is meant, set validation.levels"
 )
+_LABEL_HINTS = {
+    "binary": "were labels flipped, delayed, or is one class missing?",
+    "regression": "has its unit changed, its source, or what it measures?",
+    "sequence": "were sequences cut, joined, or read in another way?",
+}
 
 
 def fault_of_columns(
@@ -103,19 +108,32 @@ def label_finding(
 ) -> Finding:
     """The label moved further than its past explains."""
     measured, limit = _worst(far, sudden)
-    means = [
-        "no label" if mean is None else f"{mean:.1%}"
-        for mean in (before.label_mean, now.label_mean)
-    ]
-    message = f"the label's mean was {means[0]} and is {means[1]}: {_distances(far, sudden)}"
+    message = f"{_label_moved(column, now, before)}: {_distances(far, sudden)}"
     if abs(column.null_now - column.null_before) > 0.01:
         message += f"; unlabelled {column.null_before:.1%} before, {column.null_now:.1%} now"
     return Finding(
         check="label_shift", column=column.column,
         level="block" if column.level == "block" else "warn",
         measured=measured, limit=limit, message=message,
-        hint="were labels flipped, delayed, or is one class missing?",
+        hint=_LABEL_HINTS.get(now.label_kind, _LABEL_HINTS["binary"]),
     )  # fmt: skip
+
+
+def _label_moved(column: ColumnDrift, now: Profile, before: Profile) -> str:
+    if now.label_kind == "binary":
+        means = [
+            "no label" if mean is None else f"{mean:.1%}"
+            for mean in (before.label_mean, now.label_mean)
+        ]
+        return f"the label's mean was {means[0]} and is {means[1]}"
+    one = "the label" if len(now.shows_label) == 1 else f"the label {column.column}"
+    if column.kind == "number":
+        what = "mean number of tokens" if now.label_kind == "sequence" else "mean"
+        return f"{one}'s {what} was {column.before or 'unknown'} and is {column.now or 'unknown'}"
+    if column.before == column.now:
+        return f"{one}'s classes moved (most frequent as before: {column.now or 'none'})"
+    was, is_now = column.before or "none", column.now or "none"
+    return f"{one}'s most frequent class was {was} and is {is_now}"
 
 
 def new_category_finding(

@@ -9,6 +9,7 @@ from report_samples import CASES
 
 from components.common import data_figures as d
 from components.report_run import data_words as words
+from components.report_run.label_words import label
 from components.report_run.seen import absences, read
 from components.report_run.verdicts import Fitness, Judgement, judge
 
@@ -137,7 +138,7 @@ def test_drift_names_the_columns_that_moved_and_since_when() -> None:
 
 def test_label_shift_and_joint_shift_are_said_or_said_to_be_unknown() -> None:
     drift = validation().drift[0]
-    assert words.label(drift) == (
+    assert label(drift) == (
         "The label is positive in 21.9 % of the labelled rows, before in 20.3 %."
     )
     assert words.joint(drift) == (
@@ -145,7 +146,7 @@ def test_label_shift_and_joint_shift_are_said_or_said_to_be_unknown() -> None:
         "certainty), going by temperature, dew_point, carrier."
     )
     drift.label_now = drift.classifier_auc = None
-    assert "could not be measured" in words.label(drift)
+    assert "could not be measured" in label(drift)
     assert "was not measured" in words.joint(drift)
 
 

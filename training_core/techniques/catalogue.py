@@ -1,0 +1,16 @@
+"""Which techniques a training uses, from its settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from training_core.techniques.contract import Technique, Techniques
+
+if TYPE_CHECKING:
+    from training_core.loop import Trainer
+
+
+def techniques_of(trainer: Trainer) -> Techniques:
+    """Return those that `trainer.settings` ask for; its model, feed and update are there."""
+    found: list[Technique] = []
+    return Techniques(found)
