@@ -1,0 +1,23 @@
+"""What a start changes of the model before a strategy takes it: frozen parts, adapters."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from training_core.transfer.freezing import freeze
+from training_core.transfer.lora import adapt
+from training_core.transfer.settings import StartSettings
+from training_core.transfer.weights import refuse_forgotten_start
+
+
+def shape(model: nn.Module, settings: StartSettings) -> None:
+    """Freeze, or adapt, a model that has the weights it starts from.
+
+    Raises:
+        ConfigurationError: It has not; or settings do not fit it.
+    """
+    refuse_forgotten_start(model, settings)
+    if settings.lora.rank:
+        adapt(model, settings.lora, replace=settings.replace)
+    elif settings.freeze:
+        freeze(model, settings.freeze)
