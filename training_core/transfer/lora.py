@@ -65,9 +65,9 @@ def adapt(model: nn.Module, settings: LoraSettings, *, replace: tuple[str, ...] 
             hint="adapters are for nn.Linear layers; freeze or unfreeze are for any",
         )
     chosen = matching(list(layers), settings.patterns, setting="training.start.lora.patterns")
-    for name, layer in layers.items():  # in the model's order: their random starts follow from it
+    for name, linear in layers.items():  # in the model's order: their random starts follow from it
         if name in chosen:
-            _give_adapter(layer, settings)
+            _give_adapter(linear, settings)
 
 
 def merged(
