@@ -11,42 +11,17 @@ import torch
 from ranks_models import blocks
 from torch import Tensor, nn
 from training_samples import CPU, largest_difference, trainer, weights
+from transfer_samples import after, begun, moved, run_of
 
-from infra.folder import FolderStore
-from training_core.checkpoints.catalogue import Checkpoints
 from training_core.errors import ConfigurationError
-from training_core.loop import Trainer
 from training_core.optim.flat_adamw import FlatAdamW
 from training_core.parallel.single import SingleProcess
 from training_core.parallel.statistics import hold_statistics
-from training_core.transfer.lora import AdaptedLinear, merged
-from training_core.transfer.settings import LoraSettings, StartSettings
 from training_core.transfer.stages import Stages
-from training_core.transfer.weights import start_from
 
 OPTIMISERS = ["adamw", "adam", "sgd", "nadam", "adafactor", "muon"]
 THAWING = {"unfreeze": [0.3, 0.6], "lr_decay": 0.5, "freeze": ["blocks.0.*"]}
 BY_DEPTH = {"unfreeze": [0.25, 0.5], "lr_decay": 0.5}
-
-
-def run_of(start: dict[str, Any], folder: Path | None = None, **changes: Any) -> Trainer:
-    changes = {"epochs": 3, "log_every": 1, **changes}
-    return trainer(folder, model=blocks(norm=True, dropout=0.1), start=start, **changes)
-
-
-def after(run: Trainer, step: int) -> dict[str, Tensor]:
-    """The state after so many steps; the run goes no further."""
-    run.should_stop = lambda: run.outcome.steps >= step
-    run.fit()
-    return {name: value.clone() for name, value in weights(run.model).items()}
-
-
-def moved(one: dict[str, Tensor], other: dict[str, Tensor]) -> set[str]:
-    return {name for name in one if not torch.equal(one[name], other[name])}
-
-
-def begun() -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in blocks(norm=True).state_dict().items()}
 
 
 # ---- frozen ----------------------------------------------------------------------------------
@@ -286,85 +261,3 @@ def test_a_rollback_freezes_again_what_had_thawed(tmp_path: Path) -> None:
     assert not run.module.blocks[1][1].training  # type: ignore[union-attr, index]
     technique.before_step(12)
     assert run.module.blocks[1][1].training  # type: ignore[union-attr, index]
-
-
-# ---- adapters --------------------------------------------------------------------------------
-
-LORA = {"lora": {"rank": 2, "alpha": 8.0}}
-
-
-def test_only_adapters_move_and_the_model_begins_as_it_was() -> None:
-    run = run_of(LORA, optimiser={"lr": 0.05})
-    inputs = {"categories": torch.zeros(6, 1), "numbers": torch.randn(6, 2)}
-    assert torch.equal(run.module.eval()(**inputs), blocks(norm=True).eval()(**inputs))
-    before = {name: value.clone() for name, value in run.module.state_dict().items()}
-    run.fit()
-    names = moved(before, run.module.state_dict())
-    assert {name.split(".")[-1] for name in names} == {"lora_a", "lora_b"}
-    assert len(names) == 2 * 4
-    assert isinstance(run.module.head, AdaptedLinear)
-
-
-def test_merged_weights_say_what_the_adapters_said_and_are_a_plain_models(tmp_path: Path) -> None:
-    run = run_of({"lora": {"rank": 2, "alpha": 8.0, "patterns": ["blocks.*", "head"]}}, tmp_path)
-    run.fit()
-    places = Checkpoints(FolderStore(tmp_path), "run")
-    newest = places.manifests()[-1]
-    state = places.model_state(newest)
-    assert state is not None
-    assert not any(name in state for name in ("first.weight", "blocks.0.0.weight", "head.weight"))
-    plain = blocks(norm=True)
-    plain.load_state_dict(merged(state, begun(), run.settings.start.lora))
-    inputs = {"categories": torch.zeros(64, 1), "numbers": torch.randn(64, 2)}
-    with torch.no_grad():
-        said, expected = plain.eval()(**inputs), run.module.eval()(**inputs)
-    assert not torch.equal(said, blocks(norm=True).eval()(**inputs))
-    assert float((said - expected).abs().max()) < 1e-6
-
-
-class Wide(nn.Module):
-    """Large beside its adapters."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = nn.Sequential(nn.Linear(2, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU())
-        self.head = nn.Linear(256, 1)
-
-    def forward(self, categories: Tensor, numbers: Tensor) -> Tensor:
-        outputs: Tensor = self.head(self.inner(numbers))
-        return outputs.squeeze(1)
-
-
-def test_a_checkpoint_of_adapters_is_small(tmp_path: Path) -> None:
-    sizes = []
-    for name, start in (("whole", {}), ("lora", {"lora": {"rank": 2}})):
-        trainer(tmp_path / name, model=Wide(), start=start).fit()
-        manifest = Checkpoints(FolderStore(tmp_path / name), "run").manifests()[-1]
-        sizes.append(sum(shard.size for shard in manifest.shards.values()))
-    assert sizes[1] < 0.1 * sizes[0]  # most of what is left is the random state, 5 kB
-
-
-def test_a_head_that_is_replaced_is_trained_whole_beside_adapters() -> None:
-    model = blocks(norm=True)
-    given = {"weights": "file", "file": "x", "replace": ["head.*"], "lora": {"rank": 2}}
-    start_from(model, StartSettings.model_validate(given), begun())
-    run = trainer(model=model, start=given, epochs=3)
-    before = {name: value.clone() for name, value in run.module.state_dict().items()}
-    run.fit()
-    names = moved(before, run.module.state_dict())
-    assert {"head.weight", "head.bias", "first.lora_b"} <= names
-    assert "head.lora_a" not in before
-    assert "first.weight" not in names
-
-
-def test_a_model_without_linear_layers_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"no nn\.Linear for an adapter"):
-        trainer(model=nn.Conv1d(1, 1, 1), start=LORA)
-
-
-def test_alpha_over_rank_is_the_scale() -> None:
-    settings = LoraSettings(rank=4, alpha=2.0)
-    a, b, weight = torch.randn(4, 3), torch.randn(5, 4), torch.randn(5, 3)
-    found = merged({"x.lora_a": a, "x.lora_b": b}, {"x.weight": weight}, settings)
-    assert torch.allclose(found["x.weight"], weight + 0.5 * b @ a)
-    assert set(found) == {"x.weight"}
