@@ -28,7 +28,7 @@ BIN := .venv/bin
 TORCH := $(shell sed -nE 's/.*"torch==([0-9.]+)".*/\1/p' pyproject.toml)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 DEMO := $(CURDIR)/build/demo
-BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline trigger
+BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline trigger warm-start
 PROOFS := kills nodes steps checkpoints bad-data clean-flights bugs decisions promotions optimism lease-fights triggers
 
 ##@ Use
@@ -131,7 +131,7 @@ bench: $(BENCHMARKS:%=bench-%) ## Run every benchmark
 
 .PHONY: $(BENCHMARKS:%=bench-%)
 $(BENCHMARKS:%=bench-%): bench-%: venv
-	@$(BIN)/python -m benchmarks.$* $(if $(N),--count $(N)) $(ARGS)
+	@$(BIN)/python -m benchmarks.$(subst -,_,$*) $(if $(N),--count $(N)) $(ARGS)
 
 bench-loop bench-distributed: peers
 

@@ -29,13 +29,13 @@ from training_core.examples import Examples
 from training_core.feeds.batches import Feed, Microbatch, StepBatch
 from training_core.interval import Interval
 from training_core.optim.schedules import make_schedule
-from training_core.optim.update import Update
 from training_core.outcome import Outcome, Point, Rollback
 from training_core.parallel.strategy import Strategy
 from training_core.precision import choose_precision
 from training_core.preparation import (
     feed_of,
     fixed_sample,
+    make_update,
     prepare_model,
     refuse_single_rows,
     sharing_of,
@@ -102,8 +102,8 @@ class Trainer:
         self.evaluate_every = settings.evaluate_every or max(1, self.total_steps // 10)
         self.save_every = settings.checkpoints.every or self.evaluate_every
         self.schedule = make_schedule(settings.schedule, settings.optimiser, steps=self.total_steps)
-        self.update = Update(
-            self.module, settings.optimiser, strategy=strategy, scaler=self.precision.scaler
+        self.update = make_update(
+            self.module, settings, strategy=strategy, precision=self.precision
         )
         self.rules = StoppingRules(settings.stopping, processes=strategy.world_size)
         self.divergence = Divergence(

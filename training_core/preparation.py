@@ -14,6 +14,7 @@ from training_core.examples import Examples
 from training_core.feeds.batches import Feed, Sharing
 from training_core.feeds.memory import MemoryFeed
 from training_core.feeds.order import order, steps_in
+from training_core.optim.update import Update
 from training_core.parallel.blocks import blocks_of, recompute_in_backward
 from training_core.parallel.strategy import Strategy
 from training_core.precision import Precision
@@ -31,10 +32,28 @@ def prepare_model(
     precision: Precision,
 ) -> tuple[nn.Module, float | None]:
     """Return the model to call in training, and its FLOPs if only now they could be counted."""
+    if settings.start.adapts or settings.start.weights != "none":
+        from training_core.transfer.shaping import shape
+
+        shape(model, settings.start)
     flops = flops_beforehand(task, model, sample, settings)
     model = set_up_model(model, settings, strategy)
     settle_buckets(model, task, sample, precision=precision)
     return model, flops
+
+
+def make_update(
+    model: nn.Module, settings: TrainingSettings, *, strategy: Strategy, precision: Precision
+) -> Update:
+    """Return what turns gradients into new weights of a model that is set up."""
+    parts = None  # as usual: all are trained alike
+    if settings.start.lr_decay != 1 or settings.start.unfreeze:
+        from training_core.transfer.stages import parts_of
+
+        parts = parts_of(model, settings.start)
+    return Update(
+        model, settings.optimiser, strategy=strategy, scaler=precision.scaler, parts=parts
+    )
 
 
 def set_up_model(model: nn.Module, settings: TrainingSettings, strategy: Strategy) -> nn.Module:

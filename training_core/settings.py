@@ -15,6 +15,7 @@ from training_core.optim.settings import OptimiserSettings as OptimiserSettings
 from training_core.optim.settings import ScheduleSettings as ScheduleSettings
 from training_core.parallel.settings import ParallelSettings
 from training_core.stopping.settings import RecoverySettings, StoppingSettings
+from training_core.transfer.settings import StartSettings
 
 
 class TrainingSettings(Settings):
@@ -80,6 +81,7 @@ class TrainingSettings(Settings):
     max_skipped: int = Field(
         20, ge=0, description="Non-finite steps that may be skipped before recovery begins."
     )
+    start: StartSettings = StartSettings()
     optimiser: OptimiserSettings = OptimiserSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     parallel: ParallelSettings = ParallelSettings()
@@ -91,6 +93,11 @@ class TrainingSettings(Settings):
     def world_size(self) -> int:
         """Processes on all nodes."""
         return self.nodes * self.processes
+
+    @property
+    def cold(self) -> Self:
+        """The same training from a plain start: what checks and replicas train."""
+        return self.model_copy(update={"start": StartSettings()})
 
     @property
     def fixed_threads(self) -> int:

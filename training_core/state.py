@@ -27,6 +27,18 @@ if TYPE_CHECKING:
 ASK_EVERY = 2.0  # seconds between questions to all ranks whether one of them has to stop
 
 
+def constant_names(trainer: Trainer) -> frozenset[str]:
+    """Names of weights that a checkpoint leaves out, as they are those of the start: LoRA's base.
+
+    Whoever goes on with the training gives the model its start first; to serve a checkpoint,
+    `transfer.lora.merged` puts both together.
+    """
+    if not trainer.settings.start.lora.rank:
+        return frozenset()
+    named = trainer.module.named_parameters(remove_duplicate=False)
+    return frozenset(name for name, parameter in named if not parameter.requires_grad)
+
+
 class State:
     """Keeps the state of a trainer.
 
@@ -47,6 +59,7 @@ class State:
                 optimisers=trainer.update.optimisers,
                 strategy=trainer.strategy,
                 settings=trainer.settings.checkpoints,
+                constant=constant_names(trainer),
                 on_blocked=trainer.recorder.meter.stalled,
             )
 

@@ -35,6 +35,7 @@ class SnapshotFigures(Figures):
     objects: list[DataObject]  # the newest by key, at most `MOST_OBJECTS`
     decision: Literal["train", "nothing_new"]
     same_key_run: str = ""  # the run that already finished with this key
+    start: str = ""  # what training begins with, in words; empty: as initialised
     provenance: Provenance
 
 

@@ -131,6 +131,7 @@ class TrainFigures(Figures):
     processes: int  # on all nodes
     nodes: int = 1
     found_finished: bool = False  # its result was there already: an attempt before had ended well
+    start: str = ""  # what it began with, in words; empty: as initialised
     device: str
     precision: str
     resumed_from: int  # the step it went on from; 0: started afresh

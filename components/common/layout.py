@@ -9,6 +9,7 @@ runs/<run>/<step>.json           what each step did in a run; run.json, report.h
                                  and alerted.json beside
 runs/<run>/model_card.md         what the version is that the run registered
 keys/<run key>/<step>.json       the latest finished record of a step for this key
+keys/<run key>/start.json        what its training begins with, where settings ask for a start
 keys/<run key>/finished.json     written when a run with this key has reached its decision
 checkpoints/<run key>/...        training state (training_core.checkpoints); result.json beside it
                                  once training has come to its end
@@ -81,6 +82,10 @@ def card_key(run: str) -> str:
 
 def key_record(run_key: str, step: str) -> str:
     return f"keys/{run_key}/{step}.json"
+
+
+def start_key(run_key: str) -> str:
+    return f"keys/{run_key}/start.json"
 
 
 def finished_key(run_key: str) -> str:

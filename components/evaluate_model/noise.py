@@ -163,7 +163,7 @@ def _trained(
     from training_core.prior_bias import set_prior_bias
 
     alone = {"processes": 1, "nodes": 1, "parallel": ParallelSettings()}
-    planned = training.model_copy(update=alone)
+    planned = training.cold.model_copy(update=alone)
     preprocessor = task.preprocessor().fit(rows)
     examples, scored = (
         Examples.from_frame(task, preprocessor, each) for each in (rows, validation)

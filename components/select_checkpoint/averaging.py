@@ -6,7 +6,7 @@ each of them: Izmailov et al. 2018, arXiv:1803.05407.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -46,13 +46,15 @@ def averaged(states: Iterable[State]) -> State:
     return {name: means.get(name, tensor) for name, tensor in first.items()}
 
 
-def has_statistics(network: nn.Module) -> bool:
+def has_statistics(network: nn.Module, *, still: Collection[str] = ()) -> bool:
     """Say whether a layer normalises by statistics that were collected in training (BatchNorm)."""
-    return bool(_collecting(network))
+    return bool(_collecting(network, still))
 
 
 @torch.no_grad()
-def estimate_statistics(network: nn.Module, examples: Examples) -> None:
+def estimate_statistics(
+    network: nn.Module, examples: Examples, *, still: Collection[str] = ()
+) -> None:
     """Collect the statistics of normalising layers anew, on examples of the train split.
 
     Those of a mean of networks are not the mean of theirs. As `torch.optim.swa_utils.update_bn`:
@@ -62,9 +64,10 @@ def estimate_statistics(network: nn.Module, examples: Examples) -> None:
     Args:
         network: Left in eval mode.
         examples: Two or more.
+        still: Names of layers that keep theirs.
     """
     assert len(examples) > 1
-    layers = _collecting(network)
+    layers = _collecting(network, still)
     momenta = [layer.momentum for layer in layers]
     network.eval()
     for layer in layers:
@@ -81,9 +84,9 @@ def estimate_statistics(network: nn.Module, examples: Examples) -> None:
         network.eval()
 
 
-def _collecting(network: nn.Module) -> list[_NormBase]:
-    layers = [module for module in network.modules() if isinstance(module, _NormBase)]
-    return [layer for layer in layers if layer.running_mean is not None]
+def _collecting(network: nn.Module, still: Collection[str]) -> list[_NormBase]:
+    named = [(name, m) for name, m in network.named_modules() if isinstance(m, _NormBase)]
+    return [layer for name, layer in named if layer.running_mean is not None and name not in still]
 
 
 def _has_fraction(tensor: Tensor) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 from torch import nn
@@ -27,6 +27,8 @@ class Candidates:
         checkpoints: Of the training, which need not have come to its end.
         build: Makes a network whose weights are then overwritten.
         train: Gives examples of the train split; asked only where statistics are estimated.
+        complete: Makes a network's state of what a checkpoint holds; None: it holds all of it.
+        still: Names of normalising layers that were frozen: a mean keeps their statistics.
     """
 
     def __init__(
@@ -35,14 +37,17 @@ class Candidates:
         *,
         build: Callable[[], nn.Module],
         train: Callable[[], Examples],
+        complete: Callable[[State], State] | None = None,
+        still: Collection[str] = (),
     ) -> None:
         self._checkpoints, self._build, self._train = checkpoints, build, train
+        self._complete, self._still = complete, still
         self._manifests = {manifest.step: manifest for manifest in checkpoints.manifests()}
 
     def readable(self) -> Iterator[tuple[Place, nn.Module]]:
         """Give every checkpoint that can be used, oldest first; the others are reported."""
         for step in self._manifests:
-            state = self._checkpoints.model_state(self._manifests[step])
+            state = self._read(step)
             if state is None:
                 continue
             network = self._build()
@@ -62,8 +67,8 @@ class Candidates:
         """
         network = self._build()
         network.load_state_dict(averaged(map(self._state, place.members or (place.step,))))
-        if place.members and has_statistics(network):
-            estimate_statistics(network, self._train())
+        if place.members and has_statistics(network, still=self._still):
+            estimate_statistics(network, self._train(), still=self._still)
         return network
 
     def finite(self, scores: list[Score]) -> list[Score]:
@@ -79,8 +84,12 @@ class Candidates:
                 )
         return found
 
-    def _state(self, step: int) -> State:
+    def _read(self, step: int) -> State | None:
         state = self._checkpoints.model_state(self._manifests[step])
+        return state if state is None or self._complete is None else self._complete(state)
+
+    def _state(self, step: int) -> State:
+        state = self._read(step)
         if state is None:
             raise TrainingFailed(
                 f"the checkpoint of step {step} could be read a moment ago and cannot be now: "

@@ -6,14 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
-from components.common.layout import put_object
+from components.common.layout import fetch_object, put_object
 from components.common.records import step
 from components.common.resampling import Draws
 from components.common.rows import clusters_of, read_part, sample_part
 from training_core.errors import TrainingFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from components.common.records import StepContext
+    from components.select_checkpoint.averaging import State
     from components.select_checkpoint.selection import Selection
+    from training_core.transfer.settings import StartSettings
 
 _STATISTICS_ROWS = 4096  # of the train split, for the statistics of normalising layers
 
@@ -39,6 +44,7 @@ def run(
         from training_core.checkpoints.catalogue import Checkpoints
         from training_core.examples import Examples
         from training_core.package import write_package
+        from training_core.transfer.shaping import still_layers
 
         settings = context.project.settings
         task = context.project.task()
@@ -51,7 +57,14 @@ def run(
             return Examples.from_frame(task, preprocessor, rows)
 
         checkpoints = Checkpoints(context.store, trained["prefix"])
-        found = Candidates(checkpoints, build=lambda: task.build_model(preprocessor), train=train)
+        start, seen = settings.training.start, trained.get("seen") or parts["seen"]
+        found = Candidates(
+            checkpoints,
+            build=lambda: task.build_model(preprocessor),
+            train=train,
+            complete=_completing(context, trained["base"], start) if start.lora.rank else None,
+            still=still_layers(task.build_model(preprocessor), start) if start.adapts else (),
+        )
         draws = Draws.of(clusters_of(validation, settings), resamples=settings.decision.resamples)
         judge = Judge(task, preprocessor, validation, draws)
         scores = found.finite(judge.scores(found.readable()))
@@ -71,7 +84,7 @@ def run(
             confidence=settings.decision.confidence,
             damaged=checkpoints.damaged,
         )
-        facts = {"step": chosen.place.step, "run_key": run_key, "seen": parts["seen"]}
+        facts = {"step": chosen.place.step, "run_key": run_key, "seen": seen}
         if chosen.place.members:
             facts["mean_of_steps"] = chosen.candidate.members
         files = write_package(
@@ -88,6 +101,15 @@ def run(
         write_json(candidates, chosen.figures.model_dump(mode="json"))
         context.say(chosen.figures)
         log_metrics(metrics, logged(chosen))
+
+
+def _completing(context: StepContext, base: str, start: StartSettings) -> Callable[[State], State]:
+    """Return what makes a plain network's state of a LoRA training's checkpoint."""
+    from training_core.transfer.lora import merged
+    from training_core.transfer.safetensors import read_safetensors
+
+    began = read_safetensors(fetch_object(context.store, base, context.cache))
+    return lambda state: merged(state, began, start.lora)
 
 
 def logged(chosen: Selection) -> dict[str, float]:

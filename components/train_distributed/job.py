@@ -15,9 +15,11 @@ from components.common.layout import (
 )
 from components.common.project import open_project
 from components.common.records import threads_of
+from components.common.training_start import TrainingStart
 from components.common.watchdog import end_with_parent
 from components.train_distributed.progress import Progress
 from components.train_distributed.results import keep_result, made_of
+from components.train_distributed.starting import begin, keep_base
 from components.train_distributed.stop import Marker, StopRequest
 from components.train_distributed.tracker import Tracker
 
@@ -30,6 +32,7 @@ def train(
     run_key: str,
     splits: dict[str, Any],
     lease: int = 0,
+    start: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train to the end and return what happened, as plain data (the same on every rank).
 
@@ -37,6 +40,7 @@ def train(
         project, store, overrides, run_key: As of the step.
         splits: What split_data left.
         lease: Number of the run's lease, without which no checkpoint is written; 0: there is none.
+        start: What snapshot_data has settled (`TrainingStart`); None: the network as initialised.
 
     Raises:
         TrainingFailed: It diverged, or a checkpoint could not be written.
@@ -71,7 +75,14 @@ def train(
     model = task.build_model(preprocessor)
     if settings.bias_from_prior:
         set_prior_bias(task, model, first_examples(feed, seed=settings.seed))
+    settled = None if start is None else TrainingStart.model_validate(start)
+    began = begin(
+        model, preprocessor, task, start=settled, settings=settings, store=objects, cache=cache
+    )
     parameters = sum(p.numel() for p in model.parameters())  # before they are sharded
+    base = ""
+    if settings.start.lora.rank and strategy.rank == 0:
+        base = keep_base(model, objects, cache)
     checkpoints = Checkpoints(objects, checkpoint_prefix(run_key))
     stop = StopRequest()  # until here a signal ends it at once, whatever torch waits for
     tracker = Tracker.open(
@@ -111,6 +122,8 @@ def train(
     result = {
         "preprocessor": preprocessor.state_dict(),
         "parameters": parameters,
+        "start": began,
+        "base": base,
         "processes": strategy.world_size,
         "device": strategy.device.type,
         "precision": trainer.precision.name,

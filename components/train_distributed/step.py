@@ -9,9 +9,12 @@ from components.common.artifacts import MetricsArtifact, log_metrics, read_json,
 from components.common.figures import EvaluationPoint, TrainFigures, TrainPoint
 from components.common.layout import checkpoint_prefix
 from components.common.records import StepContext, step, threads_of
+from components.common.training_start import TrainingStart
+from components.common.unseen import seen_together
 from components.train_distributed.job import train
 from components.train_distributed.nodes import train_on_nodes
 from components.train_distributed.results import drop_result, kept_result, made_of
+from components.train_distributed.starting import settled_start
 from components.train_distributed.torchrun import start_torchrun
 
 
@@ -36,6 +39,9 @@ def run(
             "splits": read_json(splits),
             "lease": context.holding.token,
         }
+        start = settled_start(context, run_key, job["splits"])
+        if start is not None:
+            job["start"] = start.model_dump(mode="json")
         wanted = made_of(context.project, job["splits"])
         kept = kept_result(context.store, run_key, made_of=wanted)
         result = kept or _train(context, job)
@@ -49,6 +55,7 @@ def run(
                 processes=result["processes"],
                 nodes=context.project.settings.training.nodes,
                 found_finished=kept is not None,
+                start=result.get("start", ""),
                 device=result["device"],
                 precision=result["precision"],
                 resumed_from=outcome["resumed_from"],
@@ -71,6 +78,8 @@ def run(
                 "format": "evertrain/training/1",
                 "prefix": checkpoint_prefix(run_key),
                 "preprocessor": result["preprocessor"],
+                "base": result.get("base", ""),
+                "seen": _seen(job["splits"]["seen"], start),
             },
         )
         last = outcome["evaluations"][-1][1] if outcome["evaluations"] else {}
@@ -79,6 +88,11 @@ def run(
             {f"validation_{name}": value for name, value in last.items()}
             | {"steps": outcome["steps"], "samples_per_second": outcome["samples_per_second"]},
         )
+
+
+def _seen(seen_now: dict[str, str], start: TrainingStart | None) -> dict[str, str]:
+    """What the trained network has seen, by itself and in what it began with."""
+    return seen_now if start is None or not start.seen else seen_together(seen_now, start.seen)
 
 
 def _train(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:

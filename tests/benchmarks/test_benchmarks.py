@@ -49,6 +49,17 @@ def test_a_snapshot_is_measured_beside_its_listing() -> None:
 
 
 @pytest.mark.slow
+def test_a_month_of_flights_is_retrained_in_every_way() -> None:
+    figures = last_line(ran("warm_start", "--count", "1", "--months", "4"))["figures"]
+    assert set(figures) == {
+        *(f"{way}_{what}" for way in ("warm", "short", "shrunk")
+          for what in ("minus_cold", "seconds_ratio")),
+        "warm_steps_ratio", "warm_never_as_low",
+    }  # fmt: skip
+    assert 0 < figures["short_seconds_ratio"] < 1
+
+
+@pytest.mark.slow
 def test_two_ranks_are_measured_beside_plain_ddp_and_share_the_state() -> None:
     figures = last_line(ran("distributed", "--count", "1", "--short", "--without-peers"))["figures"]
     assert figures["ddp_vs_raw"] > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -31,13 +31,16 @@ class LiveState:
     Args:
         model: The user's module, not wrapped; sharded by FSDP2 or whole.
         optimisers: Of its parameters, each parameter in one of them.
+        constant: Names of the model's that are left out.
 
     Attributes:
         tensors: By name: `model.<name>` and `optimiser.<parameter>.<what>`; DTensors where sharded.
     """
 
-    def __init__(self, model: nn.Module, optimisers: Sequence[Optimizer]) -> None:
-        self.model, self.optimisers = model, optimisers
+    def __init__(
+        self, model: nn.Module, optimisers: Sequence[Optimizer], *, constant: Collection[str] = ()
+    ) -> None:
+        self.model, self.optimisers, self._constant = model, optimisers, constant
         self.tensors: dict[str, Tensor] = {}
         self._held: list[tuple[dict[Any, Any], Any]] = []
         self._seen: list[int] = []
@@ -52,7 +55,9 @@ class LiveState:
             return False
         materialise_state(self.optimisers)
         found: dict[str, Any] = {
-            f"{MODEL}{name}": value for name, value in get_model_state_dict(self.model).items()
+            f"{MODEL}{name}": value
+            for name, value in get_model_state_dict(self.model).items()
+            if name not in self._constant
         }
         stateful = [optimiser for optimiser in self.optimisers if optimiser.state]
         if stateful:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -57,6 +57,7 @@ class Saver:
         optimisers: Of its parameters.
         strategy: The ranks.
         settings: What is kept, and whether training goes on meanwhile.
+        constant: Names of weights that never change and are not kept.
         on_blocked: Told each time for how long training has waited.
 
     Attributes:
@@ -72,12 +73,13 @@ class Saver:
         optimisers: Sequence[Optimizer],
         strategy: Strategy,
         settings: CheckpointSettings,
+        constant: Collection[str] = (),
         on_blocked: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         self.checkpoints, self.strategy, self.settings = checkpoints, strategy, settings
         self.stall_seconds = self.blocked_seconds = 0.0
         self._on_blocked = on_blocked
-        self._live = LiveState(model, optimisers)
+        self._live = LiveState(model, optimisers, constant=constant)
         self._snapshot = Snapshot(self._live, strategy)
         self._superseded: set[int] = set()  # steps that this training will come to again
         if strategy.rank > 0:

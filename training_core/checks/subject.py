@@ -69,7 +69,7 @@ class Subject:
         lost_labels: Sequence[LostLabel] = (),
     ) -> None:
         self.task = task
-        self.training = training or TrainingSettings()
+        self.training = (training or TrainingSettings()).cold  # the code is checked, not a start
         self.settings = settings or CheckSettings()
         self.planned_rows = planned_rows or len(train)
         if validation is None:

@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn import Parameter
 
 from training_core.errors import TrainingFailed
-from training_core.optim.groups import by_decay
+from training_core.optim.groups import Parts, by_decay, grouped
 
 # Bytes that a CPU's widest vectors take, and that a GPU's matrix kernels want weights aligned to.
 UNIT = 64
@@ -22,11 +22,15 @@ UNIT = 64
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbouring parameters that are updated as if they were one: [start, stop) of a buffer."""
+    """Neighbouring parameters that are updated as if they were one: [start, stop) of a buffer.
+
+    They are of one group, counted as in `parameter_groups`.
+    """
 
     start: int
     stop: int
     decays: bool
+    group: int
 
 
 class FlatParameters:
@@ -39,11 +43,13 @@ class FlatParameters:
     Attributes:
         weights, gradients: The buffers, 1-D; zeros lie between parameters for alignment.
         decaying, others: The parameters, in the model's order.
+        parts: What is trained alike; None: all of it.
         runs: What may be updated at once with the very result of an update one by one.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, parts: Parts | None = None) -> None:
         assert self.fits(model)
+        self.parts = parts
         self.decaying, self.others = by_decay(model)
         first = (self.decaying + self.others)[0]
         self._unit = UNIT // first.element_size()
@@ -96,15 +102,16 @@ class FlatParameters:
         a parameter that has some ends a run, and comes after those that have none.
         """
         place = 0
-        for group, decays in ((self.decaying, True), (self.others, False)):
+        groups = grouped(self.decaying, self.others, parts=self.parts)
+        for group, (members, decays) in enumerate(groups):
             start = place
-            ordered = sorted(group, key=self._has_tail)
+            ordered = sorted(members, key=self._has_tail)
             for parameter in ordered:
                 self._offsets[parameter] = place
                 end = place + parameter.numel()
                 place = -(-end // self._unit) * self._unit
                 if self._has_tail(parameter) or parameter is ordered[-1]:
-                    self.runs.append(Run(start, end, decays))
+                    self.runs.append(Run(start, end, decays, group))
                     start = place
         return place
 

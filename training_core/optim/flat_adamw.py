@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
@@ -48,15 +48,16 @@ class FlatAdamW(torch.optim.AdamW):
         eps: float,
         weight_decay: float,
     ) -> None:
-        groups = parameter_groups(flat.decaying, flat.others, weight_decay=weight_decay)
+        groups = parameter_groups(
+            flat.decaying, flat.others, weight_decay=weight_decay, parts=flat.parts
+        )
         super().__init__(groups, lr=lr, betas=betas, eps=eps, fused=True)
         self.flat = flat
         self._kernel = fused_kernel()
         means, squares = torch.zeros_like(flat.weights), torch.zeros_like(flat.weights)
         means_of, squares_of = flat.views(means), flat.views(squares)
-        # A counter for each parameter, as torch has it; they are one buffer, and always equal.
+        # A counter for each parameter, as torch has it, equal within a group; they are one buffer.
         self._steps = torch.zeros(len(means_of), dtype=torch.float32, device=flat.weights.device)
-        self._step = [self._steps[0]]
         for parameter, step in zip(means_of, self._steps.unbind(), strict=True):
             self.state[parameter] = {
                 "step": step,
@@ -64,20 +65,35 @@ class FlatAdamW(torch.optim.AdamW):
                 "exp_avg_sq": squares_of[parameter],
             }
         buffers = (flat.weights, flat.gradients, means, squares)
-        self._runs = [
-            (0 if run.decays else -1, [[buffer[run.start : run.stop]] for buffer in buffers])
+        self._all_runs = [
+            (
+                run.group,
+                [[buffer[run.start : run.stop]] for buffer in buffers],
+                [self.state[self.param_groups[run.group]["params"][0]]["step"]],
+            )
             for run in flat.runs
         ]
+        self._runs = self._all_runs
+        self._counted: Tensor | int = 1
+
+    def rest(self, groups: Collection[int]) -> None:
+        """Let these groups rest, and no others: no step, no decay, and their counters stand."""
+        self._runs = [run for run in self._all_runs if run[0] not in groups]
+        self._counted = 1
+        if groups:
+            resting = {p for group in groups for p in self.param_groups[group]["params"]}
+            self._counted = self._steps.new_tensor([p not in resting for p in self.state])
 
     def update(self) -> None:
         """Do what `step` does, without the profiler's hook around it (10 of its 30 µs)."""
         scale, found = self.grad_scale, self.found_inf
-        self._steps.add_(1) if found is None else self._steps.add_(1 - found)
-        for index, (weights, gradients, means, squares) in self._runs:
+        counted = self._counted
+        self._steps.add_(counted if found is None else (1 - found) * counted)
+        for index, (weights, gradients, means, squares), step in self._runs:
             group = self.param_groups[index]
             beta1, beta2 = group["betas"]
             self._kernel(
-                weights, gradients, means, squares, [], self._step,
+                weights, gradients, means, squares, [], step,
                 lr=group["lr"], beta1=beta1, beta2=beta2, weight_decay=group["weight_decay"],
                 eps=group["eps"], amsgrad=False, maximize=False, grad_scale=scale, found_inf=found,
             )  # fmt: skip
@@ -108,8 +124,12 @@ class FlatAdamW(torch.optim.AdamW):
             loaded = self.state
         finally:
             self.state = mine
-        steps = {float(state["step"]) for state in loaded.values()}
-        if len(steps) > 1:
+        by_group = [
+            {float(loaded[p]["step"]) for p in group["params"] if p in loaded}
+            for group in self.param_groups
+        ]
+        steps = set().union(*by_group)
+        if len(steps) > 1 and (self.flat.parts is None or any(len(own) > 1 for own in by_group)):
             raise ConfigurationError(
                 f"parameters in the optimiser's state are at different steps ({sorted(steps)}): "
                 "some took no part in every step of the training that wrote it",
@@ -119,7 +139,9 @@ class FlatAdamW(torch.optim.AdamW):
             for name, tensor in state.items():
                 found = loaded.get(parameter, {}).get(name)
                 tensor.copy_(found) if found is not None else tensor.zero_()
-        self._steps.fill_(steps.pop() if steps else 0.0)
+        for group, own in zip(self.param_groups, by_group, strict=True):
+            for parameter in group["params"]:
+                mine[parameter]["step"].fill_(max(own, default=0.0))
 
 
 def fused_kernel() -> Kernel:

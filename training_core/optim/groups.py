@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
@@ -13,6 +15,23 @@ NORMS = (
     nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d,
     nn.LayerNorm, nn.GroupNorm, nn.RMSNorm,
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What parameters that are trained alike have in common.
+
+    Attributes:
+        lr_factor: Their learning rate is the schedule's times this.
+        level: They rest while training is at a lower level.
+    """
+
+    lr_factor: float = 1.0
+    level: int = 0
+
+
+Parts = Mapping[Parameter, Part]
+_ALIKE = Part()
 
 
 def by_decay(model: nn.Module) -> tuple[list[Parameter], list[Parameter]]:
@@ -32,14 +51,29 @@ def by_decay(model: nn.Module) -> tuple[list[Parameter], list[Parameter]]:
 
 
 def parameter_groups(
-    decaying: list[Parameter], others: list[Parameter], *, weight_decay: float
+    decaying: list[Parameter],
+    others: list[Parameter],
+    *,
+    weight_decay: float,
+    parts: Parts | None = None,
 ) -> list[dict[str, Any]]:
-    """Return groups as torch's optimisers take them, leaving out an empty one."""
-    groups: list[dict[str, Any]] = [
-        {"params": decaying, "weight_decay": weight_decay},
-        {"params": others, "weight_decay": 0.0},
+    """Return groups as torch's optimisers take them, leaving out empty ones."""
+    return [
+        {"params": members, "weight_decay": weight_decay if decays else 0.0}
+        for members, decays in grouped(decaying, others, parts=parts)
     ]
-    return [group for group in groups if group["params"]]
+
+
+def grouped(
+    decaying: list[Parameter], others: list[Parameter], *, parts: Parts | None = None
+) -> Iterator[tuple[list[Parameter], bool]]:
+    """Give parameters of one part that decay, or do not, group by group; none is empty."""
+    for parameters, decays in ((decaying, True), (others, False)):
+        by_part: dict[Part, list[Parameter]] = {}
+        for parameter in parameters:
+            by_part.setdefault(parts[parameter] if parts else _ALIKE, []).append(parameter)
+        for members in by_part.values():
+            yield members, decays
 
 
 def hidden_matrices(model: nn.Module) -> list[Parameter]:

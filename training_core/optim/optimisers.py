@@ -14,12 +14,16 @@ from torch.optim import Optimizer
 from training_core.errors import ConfigurationError
 from training_core.optim.flat import FlatParameters
 from training_core.optim.flat_adamw import FlatAdamW
-from training_core.optim.groups import by_decay, hidden_matrices, parameter_groups
+from training_core.optim.groups import Parts, by_decay, hidden_matrices, parameter_groups
 from training_core.optim.settings import OptimiserSettings
 
 
 def build_optimisers(
-    model: nn.Module, settings: OptimiserSettings, *, flat: FlatParameters | None = None
+    model: nn.Module,
+    settings: OptimiserSettings,
+    *,
+    flat: FlatParameters | None = None,
+    parts: Parts | None = None,
 ) -> list[Optimizer]:
     """Return the optimisers that together train a model: two for muon, else one.
 
@@ -27,11 +31,12 @@ def build_optimisers(
         model: On its device, sharded if it is to be.
         settings: What to build.
         flat: The model's parameters, if they lie in one buffer: adamw then works on the buffer.
+        parts: What is trained alike, each a group of its own; None: all of it.
 
     Raises:
         ConfigurationError: Nothing is to be trained; or adafactor is to train sharded parameters.
     """
-    groups = parameter_groups(*by_decay(model), weight_decay=settings.weight_decay)
+    groups = parameter_groups(*by_decay(model), weight_decay=settings.weight_decay, parts=parts)
     if not groups:
         raise ConfigurationError(
             f"all parameters of {type(model).__name__} are frozen, or it has none",
@@ -41,7 +46,7 @@ def build_optimisers(
         adam = _adam(settings)
         return [FlatAdamW(flat, weight_decay=settings.weight_decay, **adam)]
     if settings.name == "muon":
-        return _muon(model, settings)
+        return _muon(model, settings, parts)
     return [_single(settings, groups)]
 
 
@@ -113,7 +118,7 @@ def _single(settings: OptimiserSettings, groups: list[dict[str, Any]]) -> Optimi
             return torch.optim.AdamW(groups, fused=True, **adam)
 
 
-def _muon(model: nn.Module, settings: OptimiserSettings) -> list[Optimizer]:
+def _muon(model: nn.Module, settings: OptimiserSettings, parts: Parts | None) -> list[Optimizer]:
     """Muon for hidden matrices, scaled so that one learning rate suits both (Liu et al. 2025).
 
     It orthogonalises in bfloat16, so on sharded matrices, whose products are added up in another
@@ -123,14 +128,15 @@ def _muon(model: nn.Module, settings: OptimiserSettings) -> list[Optimizer]:
     taken = {id(p) for p in matrices}
     decaying, others = by_decay(model)
     decaying = [p for p in decaying if id(p) not in taken]
-    rest = parameter_groups(decaying, others, weight_decay=settings.weight_decay)
+    decay = settings.weight_decay
+    rest = parameter_groups(decaying, others, weight_decay=decay, parts=parts)
     optimisers: list[Optimizer] = []
     if matrices:
         optimisers.append(
             torch.optim.Muon(
-                matrices,
+                parameter_groups(matrices, [], weight_decay=decay, parts=parts),
                 lr=settings.lr,
-                weight_decay=settings.weight_decay,
+                weight_decay=decay,
                 momentum=settings.momentum,
                 adjust_lr_fn="match_rms_adamw",
             )

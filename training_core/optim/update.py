@@ -8,10 +8,12 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
+from torch.nn import Parameter
 
 from training_core.optim.clipping import Clipping
 from training_core.optim.flat import FlatParameters
 from training_core.optim.flat_adamw import FlatAdamW
+from training_core.optim.groups import Part, Parts
 from training_core.optim.optimisers import build_optimisers, materialise_state
 from training_core.optim.settings import OptimiserSettings
 from training_core.optim.shapes import Rate
@@ -34,6 +36,7 @@ class Update:
         strategy: The processes.
         scaler: Of the loss, under fp16; a disabled one otherwise.
         on_host: Look at the norm; None: where that costs nothing, or has to be.
+        parts: What is trained alike, where rates or the time of thawing differ; None: all of it.
 
     Attributes:
         optimisers: Their state is there from the beginning, in tensors that are updated in place.
@@ -52,13 +55,22 @@ class Update:
         strategy: Strategy,
         scaler: torch.amp.GradScaler,
         on_host: bool | None = None,
+        parts: Parts | None = None,
     ) -> None:
         self._strategy, self._scaler = strategy, scaler
         self._scaled = scaler.is_enabled()
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         flat = strategy.flat and FlatParameters.fits(model)
-        self._flat = FlatParameters(model) if flat else None
-        self.optimisers = build_optimisers(model, settings, flat=self._flat)
+        if parts is not None and any(part.level for part in parts.values()):
+            flat &= settings.name == "adamw"  # the others must find no gradient where one rests
+        self._flat = FlatParameters(model, parts=parts) if flat else None
+        self.optimisers = build_optimisers(model, settings, flat=self._flat, parts=parts)
+        self._parts = [
+            (group, parts[group["params"][0]] if parts else Part())
+            for optimiser in self.optimisers
+            for group in optimiser.param_groups
+        ]
+        self._dropped: list[Parameter] = []
         materialise_state(self.optimisers)
         device = strategy.device
         self._on_host = self._must_look() or device.type == "cpu" if on_host is None else on_host
@@ -79,14 +91,31 @@ class Update:
 
     def set_rate(self, rate: Rate) -> None:
         """Set what the next step is taken with."""
+        for group, part in self._parts:
+            group["lr"] = rate.lr * part.lr_factor
+            if rate.momentum is not None:
+                if "betas" in group:
+                    group["betas"] = (rate.momentum, group["betas"][1])
+                elif "momentum" in group:
+                    group["momentum"] = rate.momentum
+
+    def rest(self, *, beyond: int) -> None:
+        """Let parameters of higher levels than this one rest, and all others train.
+
+        What rests has no gradient, counts in no norm, and no optimiser touches it. In one process
+        nothing is computed for it either; several compute its gradients and drop them, for DDP and
+        FSDP2 settle once which parameters have one.
+        """
+        resting = [i for i, (_, part) in enumerate(self._parts) if part.level > beyond]
+        asleep = {p for i in resting for p in self._parts[i][0]["params"]}
+        if self._strategy.flat:
+            for parameter in self._parameters:
+                parameter.requires_grad_(parameter not in asleep)
+        if self._flat is None:
+            self._dropped = [p for p in self._parameters if p in asleep]
         for optimiser in self.optimisers:
-            for group in optimiser.param_groups:
-                group["lr"] = rate.lr
-                if rate.momentum is not None:
-                    if "betas" in group:
-                        group["betas"] = (rate.momentum, group["betas"][1])
-                    elif "momentum" in group:
-                        group["momentum"] = rate.momentum
+            if isinstance(optimiser, FlatAdamW):  # the only one, then
+                optimiser.rest(resting)
 
     def step(self, *, measure: bool = False) -> None:
         """Update the weights, and zero the gradients.
@@ -94,6 +123,8 @@ class Update:
         Args:
             measure: Also keep the weights of before, and set `update_norm`.
         """
+        for parameter in self._dropped:
+            parameter.grad = None
         if self._flat is None:
             gradients = [p.grad for p in self._parameters if p.grad is not None]
         else:

@@ -25,7 +25,7 @@ class ProcessGroup:
         self.device = device
         self.rank = dist.get_rank()
         self.world_size = dist.get_world_size()
-        self._statistics: list[tuple[Tensor, Tensor]] = []
+        self._model: nn.Module | None = None
 
     def share(self, model: nn.Module) -> None:
         """Give all ranks rank 0's weights and buffers, whatever each of them began with."""
@@ -44,14 +44,16 @@ class ProcessGroup:
 
     def synchronise_statistics(self) -> None:
         """Pool means and variances, as if one process had seen what all have seen."""
-        if self._statistics:
-            means = torch.cat([mean for mean, _ in self._statistics])
-            squares = torch.cat([var for _, var in self._statistics]) + means.square()
+        # those of now: layers may be held, and released again, while training goes on
+        statistics = running_statistics(self._model) if self._model is not None else []
+        if statistics:
+            means = torch.cat([mean for mean, _ in statistics])
+            squares = torch.cat([var for _, var in statistics]) + means.square()
             pooled = self.sum_(torch.stack([means, squares])) / self.world_size
-            sizes = [len(mean) for mean, _ in self._statistics]
+            sizes = [len(mean) for mean, _ in statistics]
             variances = pooled[1] - pooled[0].square()
             for (mean, var), new_mean, new_var in zip(
-                self._statistics,
+                statistics,
                 torch.split(pooled[0], sizes),
                 torch.split(variances, sizes),
                 strict=True,
@@ -73,5 +75,5 @@ class ProcessGroup:
             dist.destroy_process_group()
 
     def _note(self, model: nn.Module) -> None:
-        """Remember the running statistics of a model that is on its device."""
-        self._statistics = running_statistics(model)
+        """Remember a model that is on its device, for its running statistics."""
+        self._model = model

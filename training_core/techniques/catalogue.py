@@ -13,4 +13,8 @@ if TYPE_CHECKING:
 def techniques_of(trainer: Trainer) -> Techniques:
     """Return those that `trainer.settings` ask for; its model, feed and update are there."""
     found: list[Technique] = []
+    if trainer.settings.start.unfreeze:
+        from training_core.transfer.unfreezing import Unfreezing
+
+        found.append(Unfreezing(trainer))
     return Techniques(found)
