@@ -28,7 +28,6 @@ from training_core.evaluation import Objective, evaluate
 from training_core.examples import Examples
 from training_core.feeds.batches import Feed, Microbatch, StepBatch
 from training_core.interval import Interval
-from training_core.optim.schedules import make_schedule
 from training_core.optim.update import Update
 from training_core.outcome import Outcome, Point, Rollback
 from training_core.parallel.strategy import Strategy
@@ -38,6 +37,7 @@ from training_core.preparation import (
     fixed_sample,
     prepare_model,
     refuse_single_rows,
+    schedule_of,
     sharing_of,
     total_steps,
 )
@@ -101,7 +101,8 @@ class Trainer:
         )
         self.evaluate_every = settings.evaluate_every or max(1, self.total_steps // 10)
         self.save_every = settings.checkpoints.every or self.evaluate_every
-        self.schedule = make_schedule(settings.schedule, settings.optimiser, steps=self.total_steps)
+        self.steps_per_epoch = -(-len(self.feed) // settings.batch_size)
+        self.schedule = schedule_of(settings, steps=self.total_steps, epoch=self.steps_per_epoch)
         self.update = Update(
             self.module, settings.optimiser, strategy=strategy, scaler=self.precision.scaler
         )

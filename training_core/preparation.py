@@ -14,6 +14,7 @@ from training_core.examples import Examples
 from training_core.feeds.batches import Feed, Sharing
 from training_core.feeds.memory import MemoryFeed
 from training_core.feeds.order import order, steps_in
+from training_core.optim.schedules import Schedule, make_schedule
 from training_core.parallel.blocks import blocks_of, recompute_in_backward
 from training_core.parallel.strategy import Strategy
 from training_core.precision import Precision
@@ -157,6 +158,24 @@ def total_steps(settings: TrainingSettings, *, samples: int) -> int:
         batch_size=settings.batch_size,
     )
     return min(steps, settings.stopping.max_steps or steps)
+
+
+def schedule_of(settings: TrainingSettings, *, steps: int, epoch: int) -> Schedule:
+    """Return the learning rate of a whole training: SWA has one of its own at its end.
+
+    Args:
+        settings: Of the training.
+        steps: In all.
+        epoch: Steps of one.
+    """
+    schedule = make_schedule(settings.schedule, settings.optimiser, steps=steps)
+    averaging = settings.averaging
+    if averaging.kind != "swa" or averaging.rate == "schedule":
+        return schedule
+    from training_core.averaging.rate import SwaSchedule, span
+
+    first, every = span(averaging, steps=steps, epoch=epoch)
+    return SwaSchedule(schedule, averaging, peak=settings.optimiser.lr, first=first, every=every)
 
 
 def refuse_single_rows(model: nn.Module, sharing: Sharing, *, samples: int, steps: int) -> None:

@@ -9,6 +9,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from training_core.averaging.settings import AveragingSettings
 from training_core.base_settings import Settings as Settings  # the name others import
 from training_core.checkpoints.settings import CheckpointSettings as CheckpointSettings
 from training_core.optim.settings import OptimiserSettings as OptimiserSettings
@@ -86,6 +87,7 @@ class TrainingSettings(Settings):
     checkpoints: CheckpointSettings = CheckpointSettings()
     stopping: StoppingSettings = StoppingSettings()
     recovery: RecoverySettings = RecoverySettings()
+    averaging: AveragingSettings = AveragingSettings()
 
     @property
     def world_size(self) -> int:

@@ -48,6 +48,7 @@ class State:
                 strategy=trainer.strategy,
                 settings=trainer.settings.checkpoints,
                 on_blocked=trainer.recorder.meter.stalled,
+                others=trainer.techniques.tensors,
             )
 
     # ---- beginning and end ---------------------------------------------------------------------
@@ -115,6 +116,7 @@ class State:
                 f"training.checkpoints.metric is {metric!r}, which is not evaluated",
                 hint=f"choose one of {', '.join(sorted(metrics))}",
             )
+        trainer.techniques.before_save()
         own = random_states(trainer.strategy.device)
         if not in_between:
             trainer.strategy.synchronise_statistics()

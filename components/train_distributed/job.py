@@ -114,6 +114,7 @@ def train(
         "processes": strategy.world_size,
         "device": strategy.device.type,
         "precision": trainer.precision.name,
+        "averaging": settings.averaging.kind,
         "checkpoints": [m.step for m in checkpoints.manifests()],
         "damaged": checkpoints.damaged,
         "outcome": asdict(outcome),

@@ -267,3 +267,77 @@ def hybrid(folder: Path) -> dict[str, Any]:
     run = trainer(model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes)
     run.fit()
     return {"hybrid": said(run), **topology(folder)}
+
+
+# ---- averaged weights --------------------------------------------------------------------------
+
+
+def averages(folder: Path) -> dict[str, Any]:
+    """Train with averaged weights: undisturbed, and stopped between two evaluations."""
+    found: dict[str, Any] = {}
+    for kind in ("ddp", "fsdp"):
+        for averaging in (
+            {"kind": "ema", "decay": 0.9, "warmup": False},
+            {"kind": "swa", "start": 0.5, "every": 1},
+        ):
+            changes: dict[str, Any] = {
+                **NORMS, "parallel": {"strategy": kind}, "averaging": averaging,
+            }  # fmt: skip
+            name = f"{kind} {averaging['kind']}"
+            passed: list[dict[str, Tensor]] = []
+            runs = []
+            for place, stop in (("whole", 0), ("run", 9), ("run", 0)):
+                strategy = strategy_of(**changes)
+                run = trainer(
+                    folder / name / place,
+                    model=blocks(norm=True, dropout=0.1),
+                    task=Sales(),
+                    count=COUNT,
+                    strategy=strategy,
+                    **changes,
+                )
+                run.should_stop = lambda run=run, stop=stop: run.outcome.steps >= stop > 0
+                if stop:
+                    run.state._patience, run.state.next_question = stop, stop
+                if place == "whole":
+                    _keep(run, passed)
+                run.fit()
+                runs.append({**said(run), **_average_of(run)})
+            found[name] = (runs[0], runs[2], passed)
+            # evaluated, and not saved, which by the way would put gathered weights away
+            run = trainer(
+                model=blocks(norm=True, dropout=0.1),
+                task=Sales(),
+                count=COUNT,
+                strategy=strategy_of(**changes),
+                **changes,
+            )
+            run.fit()
+            runs[0]["unsaved"] = whole(run)
+    return found
+
+
+def _keep(run: Trainer, passed: list[dict[str, Tensor]]) -> None:
+    update = run.update.step
+
+    def step(*, measure: bool = False) -> None:
+        update(measure=measure)
+        trained = dict(run.module.named_parameters())
+        passed.append({n: v for n, v in whole(run).items() if n in trained})
+
+    run.update.step = step  # type: ignore[method-assign]
+
+
+def _average_of(run: Trainer) -> dict[str, Any]:
+    average = {
+        name.removeprefix("average."): value.full_tensor() if isinstance(value, DTensor) else value
+        for name, value in run.techniques.tensors().items()
+    }
+    manifests = run.checkpoints.manifests() if run.checkpoints else []
+    read = blocks(norm=True)
+    state = run.checkpoints.model_state(manifests[-1]) if run.checkpoints else None
+    read.load_state_dict(state or {})
+    return {
+        "average": {name: value.clone() for name, value in average.items()},
+        "evaluated": evaluate(run.task, read, run.validation),
+    }

@@ -13,4 +13,9 @@ if TYPE_CHECKING:
 def techniques_of(trainer: Trainer) -> Techniques:
     """Return those that `trainer.settings` ask for; its model, feed and update are there."""
     found: list[Technique] = []
+    kind = trainer.settings.averaging.kind
+    if kind != "none":
+        from training_core.averaging.weights import Exponential, Stochastic
+
+        found.append(Exponential(trainer) if kind == "ema" else Stochastic(trainer))
     return Techniques(found)
