@@ -48,6 +48,10 @@ def set_up_model(model: nn.Module, settings: TrainingSettings, strategy: Strateg
     """
     if settings.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if settings.regularisation != type(settings.regularisation)():
+        from training_core.regularisation.layers import regularise
+
+        regularise(model, settings.regularisation, strategy)
     blocks = blocks_of(model)
     if settings.activation_checkpointing:
         if not blocks:
@@ -105,6 +109,7 @@ def flops_beforehand(
 ) -> float | None:
     """Count FLOPs where it can only be done before the model is set up; it takes a second."""
     changed = settings.compile or settings.activation_checkpointing
+    changed = changed or settings.regularisation.batch_norm == "synchronised"
     if changed or settings.parallel.strategy == "fsdp":
         return flops_per_example(model, task, sample)
     return None

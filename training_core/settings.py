@@ -15,6 +15,7 @@ from training_core.checkpoints.settings import CheckpointSettings as CheckpointS
 from training_core.optim.settings import OptimiserSettings as OptimiserSettings
 from training_core.optim.settings import ScheduleSettings as ScheduleSettings
 from training_core.parallel.settings import ParallelSettings
+from training_core.regularisation.settings import RegularisationSettings
 from training_core.stopping.settings import RecoverySettings, StoppingSettings
 
 
@@ -87,6 +88,7 @@ class TrainingSettings(Settings):
     checkpoints: CheckpointSettings = CheckpointSettings()
     stopping: StoppingSettings = StoppingSettings()
     recovery: RecoverySettings = RecoverySettings()
+    regularisation: RegularisationSettings = RegularisationSettings()
     averaging: AveragingSettings = AveragingSettings()
 
     @property
@@ -111,6 +113,11 @@ class TrainingSettings(Settings):
                 "learn the graph from a step that begins without communication"
             )
         if self.deterministic == "topology":
+            if self.regularisation.batch_norm == "synchronised":
+                raise ValueError(
+                    "deterministic: topology computes each microbatch as if no other were there: "
+                    "not with training.regularisation.batch_norm: synchronised"
+                )
             if self.canonical_microbatches % self.world_size:
                 nodes = f" on each of training.nodes ({self.nodes})" if self.nodes > 1 else ""
                 raise ValueError(

@@ -341,3 +341,36 @@ def _average_of(run: Trainer) -> dict[str, Any]:
         "average": {name: value.clone() for name, value in average.items()},
         "evaluated": evaluate(run.task, read, run.validation),
     }
+
+
+# ---- synchronised BatchNorm --------------------------------------------------------------------
+
+# the last step of an epoch has two rows, so of four ranks two have none
+JOINED: dict[str, Any] = {
+    "count": 42,
+    "epochs": 2,
+    "optimiser": {"name": "sgd", "lr": 0.05},
+    "log_every": 4,
+}
+
+
+def synchronised(folder: Path) -> dict[str, Any]:
+    """Train with BatchNorm over all ranks; also stopped between two evaluations."""
+    found: dict[str, Any] = {}
+    for kind in ("ddp", "fsdp"):
+        changes: dict[str, Any] = {
+            **JOINED,
+            "parallel": {"strategy": kind},
+            "regularisation": {"batch_norm": "synchronised"},
+        }
+        for place, stop in (("whole", 0), ("run", 9), ("run", 0)):
+            strategy = strategy_of(**{n: v for n, v in changes.items() if n != "count"})
+            run = trainer(
+                folder / kind / place, model=blocks(norm=True), strategy=strategy, **changes
+            )
+            run.should_stop = lambda run=run, stop=stop: run.outcome.steps >= stop > 0
+            if stop:
+                run.state._patience, run.state.next_question = stop, stop
+            run.fit()
+            found[f"{kind} {place}"] = said(run)
+    return found
