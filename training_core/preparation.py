@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,8 +13,10 @@ from training_core.errors import ConfigurationError
 from training_core.evaluation import Objective
 from training_core.examples import Examples
 from training_core.feeds.batches import Feed, Sharing
+from training_core.feeds.chunks import RowFeed
 from training_core.feeds.memory import MemoryFeed
 from training_core.feeds.order import order, steps_in
+from training_core.feeds.sampling import sampling_of
 from training_core.optim.schedules import Schedule, make_schedule
 from training_core.parallel.blocks import blocks_of, recompute_in_backward
 from training_core.parallel.strategy import Strategy
@@ -116,13 +119,47 @@ def flops_beforehand(
 
 
 def feed_of(train: Examples | Feed, settings: TrainingSettings, device: torch.device) -> Feed:
-    """Return a feed; ahead of the loop in a thread where copies to a GPU can overlap."""
-    feed = MemoryFeed(train) if isinstance(train, Examples) else train
-    if device.type != "cuda":
-        return feed
-    from training_core.feeds.prefetch import Prefetched
+    """Return a feed; ahead of the loop in a thread where copies to a GPU can overlap.
 
-    return Prefetched(feed)
+    Raises:
+        ConfigurationError: It draws each row once, and the settings ask for something else.
+    """
+    feed: Feed = _in_memory(train, settings) if isinstance(train, Examples) else train
+    rows = rows_of(feed)
+    if settings.sampling.active and (rows is None or rows.sampling is None):
+        raise ConfigurationError(
+            f"training.sampling is set, and {type(feed).__name__} draws each row once an epoch",
+            hint="give the trainer a MemoryFeed or a BlockFeed with sampling=sampling_of(...)",
+        )
+    if device.type == "cuda":
+        from training_core.feeds.prefetch import Prefetched
+
+        feed = Prefetched(feed)
+    if settings.sampling.curriculum != "loss":
+        return feed
+    from training_core.feeds.epochs import EpochByEpoch
+
+    return EpochByEpoch(feed)
+
+
+def _in_memory(train: Examples, settings: TrainingSettings) -> MemoryFeed:
+    if not settings.sampling.active:
+        return MemoryFeed(train)
+    sampling = sampling_of(
+        settings.sampling,
+        epochs=settings.epochs,
+        target=train.target.numpy(),
+        units=None if train.units is None else train.units.numpy(),
+    )
+    return MemoryFeed(train, sampling=sampling)
+
+
+def rows_of(feed: Feed) -> RowFeed | None:
+    """Return the feed of rows that others are around; None: there is none."""
+    found: Any = feed
+    while found is not None and not isinstance(found, RowFeed):
+        found = getattr(found, "inner", None)
+    return found
 
 
 def sharing_of(settings: TrainingSettings, strategy: Strategy) -> Sharing:

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from training_core.averaging.settings import AveragingSettings
 from training_core.base_settings import Settings as Settings  # the name others import
 from training_core.checkpoints.settings import CheckpointSettings as CheckpointSettings
+from training_core.feeds.sampling_settings import SamplingSettings
 from training_core.optim.settings import OptimiserSettings as OptimiserSettings
 from training_core.optim.settings import ScheduleSettings as ScheduleSettings
 from training_core.parallel.settings import ParallelSettings
@@ -88,6 +89,7 @@ class TrainingSettings(Settings):
     checkpoints: CheckpointSettings = CheckpointSettings()
     stopping: StoppingSettings = StoppingSettings()
     recovery: RecoverySettings = RecoverySettings()
+    sampling: SamplingSettings = SamplingSettings()
     regularisation: RegularisationSettings = RegularisationSettings()
     averaging: AveragingSettings = AveragingSettings()
 

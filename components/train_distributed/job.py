@@ -65,7 +65,10 @@ def train(
         for part in ("train", "validation")
     }
     strategy = choose_strategy(choose_device(settings.device), settings)
-    feed, preprocessor = train_feed(task, files["train"], settings, strategy, cache)
+    time = opened.settings.data.time_column
+    feed, preprocessor = train_feed(
+        task, files["train"], settings, strategy, cache, time_column=time
+    )
     validation = Examples.from_frame(task, preprocessor, pd.read_parquet(files["validation"]))
     seed_everything(settings.seed)
     model = task.build_model(preprocessor)

@@ -18,7 +18,9 @@ from training_core.evaluation import evaluate
 from training_core.loop import Trainer
 from training_core.parallel.choose import choose_strategy
 from training_core.parallel.ddp import DataParallel
+from training_core.parallel.single import SingleProcess
 from training_core.parallel.strategy import Strategy
+from training_core.parallel.topology import CanonicalMicrobatches
 
 COUNT = 41  # in batches of 8 the last one of an epoch has a single row, so most ranks have none
 
@@ -373,4 +375,44 @@ def synchronised(folder: Path) -> dict[str, Any]:
                 run.state._patience, run.state.next_question = stop, stop
             run.fit()
             found[f"{kind} {place}"] = said(run)
+    return found
+
+
+# ---- curriculum by loss ------------------------------------------------------------------------
+
+
+def by_loss(folder: Path) -> dict[str, Any]:
+    """Train with a curriculum by loss; also stopped in the middle of its third epoch."""
+    found: dict[str, Any] = {}
+    common: dict[str, Any] = {
+        "epochs": 4,
+        "evaluate_every": 7,
+        "sampling": {"curriculum": "loss", "start_share": 0.4, "full_at": 1.0},
+    }
+    for kind in ("ddp", "fsdp"):
+        changes = {**common, "parallel": {"strategy": kind}}
+        for place, stop in (("whole", 0), ("run", 14), ("run", 0)):
+            run = trainer(
+                folder / kind / place,
+                model=blocks(dropout=0.1),
+                task=Sales(),
+                count=COUNT,
+                strategy=strategy_of(**changes),
+                **changes,
+            )
+            run.should_stop = lambda run=run, stop=stop: run.outcome.steps >= stop > 0
+            if stop:
+                run.state._patience, run.state.next_question = stop, stop
+            run.fit()
+            found[f"{kind} {place}"] = said(run)
+        mine = run.techniques.state_dict()["curriculum.losses"]
+        found[f"{kind} whole"]["curricula"] = run.strategy.gather(mine)
+    changes = {**common, "deterministic": "topology"}
+    run = trainer(model=blocks(), count=COUNT, strategy=strategy_of(**changes), **changes)
+    run.fit()
+    found["topology"] = said(run)
+    alone = CanonicalMicrobatches(SingleProcess(CPU), parts=4, seed=0)
+    run = trainer(model=blocks(), count=COUNT, strategy=alone, **changes)
+    run.fit()
+    found["topology alone"] = [point.loss for point in run.outcome.curve]
     return found

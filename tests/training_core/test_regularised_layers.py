@@ -150,11 +150,10 @@ def test_synchronised_statistics_are_refused_where_microbatches_know_no_others()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [2, 4])
 def test_ranks_normalise_as_one_process_does_with_all_rows_and_go_on_exactly(
-    tmp_path: Path, count: int
+    tmp_path: Path,
 ) -> None:
-    found = run_ranks(count, synchronised, tmp_path)
+    found = run_ranks(4, synchronised, tmp_path)
     alone = trainer(model=blocks(norm=True), **JOINED)
     alone.fit()
     for kind in ("ddp", "fsdp"):

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 def techniques_of(trainer: Trainer) -> Techniques:
     """Return those that `trainer.settings` ask for; its model, feed and update are there."""
     found: list[Technique] = []
+    if trainer.settings.sampling.curriculum == "loss":
+        from training_core.techniques.loss_curriculum import LossCurriculum
+
+        found.append(LossCurriculum(trainer))
     kind = trainer.settings.averaging.kind
     if kind != "none":
         from training_core.averaging.weights import Exponential, Stochastic

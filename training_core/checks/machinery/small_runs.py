@@ -18,6 +18,7 @@ from training_core.determinism import seed_everything
 from training_core.evaluation import Objective
 from training_core.examples import Examples
 from training_core.feeds.batches import Feed
+from training_core.feeds.sampling_settings import SamplingSettings
 from training_core.parallel.settings import ParallelSettings
 from training_core.parallel.single import SingleProcess
 from training_core.regularisation.settings import RegularisationSettings
@@ -58,6 +59,7 @@ def short(training: TrainingSettings, *, steps: int, **changes: Any) -> Training
         "parallel": ParallelSettings(),
         "stopping": StoppingSettings(max_steps=steps),
         "recovery": RecoverySettings(attempts=0, spike=0),
+        "sampling": SamplingSettings(),
         "regularisation": RegularisationSettings(),
         "averaging": AveragingSettings(),
     }
