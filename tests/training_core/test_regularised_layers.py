@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from ranks import run_ranks
 from ranks_models import blocks
-from ranks_worker import JOINED, synchronised
+from ranks_techniques_worker import JOINED, synchronised
 from torch import Tensor, nn
 from training_samples import CPU, Sales, largest_difference, settings, trainer, weights
 

@@ -10,9 +10,10 @@ import torch
 from pydantic import ValidationError
 from ranks import run_ranks
 from ranks_models import blocks
-from ranks_worker import averages
+from ranks_techniques_worker import averages
+from ranks_worker import COUNT, NORMS
 from torch import Tensor, nn
-from training_samples import largest_difference, settings, trainer, weights
+from training_samples import Sales, largest_difference, settings, trainer, weights
 
 from infra.folder import FolderStore
 from training_core.averaging.weights import WeightAverage
@@ -223,6 +224,16 @@ def test_ranks_average_and_go_on_exactly_replicated_and_sharded(tmp_path: Path, 
         assert largest_difference(closed, average) < 1e-5, name
         assert largest_difference(closed, states[-1]) > 1e-4, name
         assert undisturbed["evaluated"] == pytest.approx(undisturbed["evaluations"][-1][1]), name
+    alone = trainer(  # one process takes over what several have sharded
+        tmp_path / "fsdp ema" / "run",
+        model=blocks(norm=True, dropout=0.1),
+        task=Sales(),
+        count=COUNT,
+        averaging={"kind": "ema", "decay": 0.9, "warmup": False},
+        **NORMS,
+    )
+    alone.state.begin()
+    assert largest_difference(averaged(alone), found["fsdp ema"][1]["average"]) == 0.0
 
 
 # ---- settings ----------------------------------------------------------------------------------
