@@ -1,8 +1,9 @@
 """Augmentation: changes to the examples of a training step, drawn anew each time.
 
-It is the task's own (`Task.augment`) and happens in training only. What is drawn depends on the
-seed, the position in the global order of samples and the part of the step, never on the process
-that does the work: a run that goes on draws what the undisturbed one would have drawn.
+It is the task's own (`Task.augment`), then what `training.regularisation` asks for, and happens in
+training only. What is drawn depends on the seed, the position in the global order of samples and
+the part of the step, never on the process that does the work: a run that goes on draws what the
+undisturbed one would have drawn.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 
 from training_core.examples import Examples
 from training_core.feeds.order import mixed_seed
+from training_core.regularisation.settings import RegularisationSettings
 from training_core.task import Task
 
 
@@ -29,7 +31,23 @@ class Augmentation(Protocol):
         """
 
 
-def augmentation_of(task: Any, *, seed: int) -> Augmentation:
+def augmentation_of(
+    task: Any, *, seed: int, regularisation: RegularisationSettings | None = None
+) -> Augmentation:
+    """Return what happens to each microbatch in training: what the task does, then the settings.
+
+    Raises:
+        ConfigurationError: The settings do not fit the task.
+    """
+    own = _own(task, seed=seed)
+    if regularisation is None or not regularisation.changes_examples:
+        return own
+    from training_core.regularisation.changes import Changes
+
+    return Changes(own, task=task, settings=regularisation, seed=seed)
+
+
+def _own(task: Any, *, seed: int) -> Augmentation:
     """Return what a task does to each microbatch in training; nothing, if it does not say."""
     augment = getattr(task, "augment", None)
     if augment is None or getattr(type(task), "augment", None) is Task.augment:

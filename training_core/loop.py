@@ -16,20 +16,20 @@ import time
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from training_core.augmentation import augmentation_of
-from training_core.backward import backward
+from training_core.backward import Shares, backward
 from training_core.checkpoints.catalogue import Checkpoints
 from training_core.determinism import reproducible_kernels, seed_everything
 from training_core.due import Due
 from training_core.errors import TrainingFailed
 from training_core.evaluation import Objective, evaluate
 from training_core.examples import Examples
-from training_core.feeds.batches import Feed, Microbatch, StepBatch
+from training_core.feeds.batches import Feed, StepBatch
 from training_core.interval import Interval
-from training_core.optim.schedules import make_schedule
 from training_core.outcome import Outcome, Point, Rollback
+from training_core.parallel.statistics import lend
 from training_core.parallel.strategy import Strategy
 from training_core.precision import choose_precision
 from training_core.preparation import (
@@ -38,9 +38,11 @@ from training_core.preparation import (
     make_update,
     prepare_model,
     refuse_single_rows,
+    schedule_of,
     sharing_of,
     total_steps,
 )
+from training_core.regularisation.loss import loss_of
 from training_core.settings import TrainingSettings
 from training_core.state import State
 from training_core.stopping.divergence import Divergence
@@ -82,7 +84,9 @@ class Trainer:
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.task, self.settings, self.strategy = task, settings, strategy
-        self.augment = augmentation_of(task, seed=settings.seed)
+        regularisation = settings.regularisation
+        self.augment = augmentation_of(task, seed=settings.seed, regularisation=regularisation)
+        self.loss = loss_of(task, regularisation)
         self.on_point, self.on_evaluation, self.on_rollback = on_point, on_evaluation, on_rollback
         self.should_stop = should_stop
         self.checkpoints = checkpoints
@@ -94,6 +98,7 @@ class Trainer:
             model, task, sample, settings=settings, strategy=strategy, precision=self.precision
         )
         self.module = strategy.unwrapped(self.model)
+        self.shares = Shares(strategy.gradient_factor, self.precision.scaler)
         self.sharing = sharing_of(settings, strategy)
         self.total_steps = total_steps(settings, samples=len(self.feed))
         refuse_single_rows(
@@ -101,7 +106,8 @@ class Trainer:
         )
         self.evaluate_every = settings.evaluate_every or max(1, self.total_steps // 10)
         self.save_every = settings.checkpoints.every or self.evaluate_every
-        self.schedule = make_schedule(settings.schedule, settings.optimiser, steps=self.total_steps)
+        self.steps_per_epoch = -(-len(self.feed) // settings.batch_size)
+        self.schedule = schedule_of(settings, steps=self.total_steps, epoch=self.steps_per_epoch)
         self.update = make_update(
             self.module, settings, strategy=strategy, precision=self.precision
         )
@@ -123,7 +129,6 @@ class Trainer:
         self.outcome = Outcome()
         self.techniques = techniques_of(self)
         self.state = State(self)
-        self._shares: dict[tuple[int, float], Tensor] = {}
 
     # ---- the run -------------------------------------------------------------------------------
 
@@ -196,35 +201,23 @@ class Trainer:
                 augmented = self.augment(microbatch.examples, **where)
                 examples = augmented.to(self.strategy.device, non_blocking=True)
                 if filler:  # takes part in what ranks do together, and leaves no statistics
-                    self.model.eval()
+                    lend(self.model)
                 with self.precision.autocast():
                     outputs = self.model(**examples.arrays)
-                losses = self.task.loss(outputs.float(), examples.target)
+                losses = self.loss(outputs.float(), examples)
                 if filler:
                     self.model.train()
                 else:
                     torch.sum(losses.detach(), 0, dtype=torch.float64, out=places[index])
                 if meter.measuring:
                     meter.mark("forward")
-                backward(losses, self._shares_of(losses, microbatch, batch.units))
+                backward(losses, self.shares.of(losses, microbatch.weight, batch.units))
                 if meter.measuring:
                     meter.mark("backward")
         self.strategy.gradients_ready()
         if meter.measuring:
             meter.mark("communication")
         self.interval.add(units=batch.units, samples=batch.samples)
-
-    def _shares_of(self, losses: Tensor, microbatch: Microbatch, units: float) -> Tensor:
-        """Return what each example's loss counts for in the step: 1 / units, float [N]."""
-        if microbatch.weight is not None:
-            return torch.zeros_like(losses)
-        share = self._shares.get((len(losses), units))
-        if share is None:
-            factor = self.strategy.gradient_factor / (units or 1.0)  # of padding alone: nothing
-            share = torch.full_like(losses, factor).detach()
-            if len(self._shares) < 16:  # steps are alike, but for the last one of an epoch
-                self._shares[len(losses), units] = share
-        return self.precision.scaler.scale(share)
 
     # ---- between steps -------------------------------------------------------------------------
 

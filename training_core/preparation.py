@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,8 +13,11 @@ from training_core.errors import ConfigurationError
 from training_core.evaluation import Objective
 from training_core.examples import Examples
 from training_core.feeds.batches import Feed, Sharing
+from training_core.feeds.chunks import RowFeed
 from training_core.feeds.memory import MemoryFeed
 from training_core.feeds.order import order, steps_in
+from training_core.feeds.sampling import sampling_of
+from training_core.optim.schedules import Schedule, make_schedule
 from training_core.optim.update import Update
 from training_core.parallel.blocks import blocks_of, recompute_in_backward
 from training_core.parallel.strategy import Strategy
@@ -66,6 +70,10 @@ def set_up_model(model: nn.Module, settings: TrainingSettings, strategy: Strateg
     """
     if settings.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if settings.regularisation != type(settings.regularisation)():
+        from training_core.regularisation.layers import regularise
+
+        regularise(model, settings.regularisation, strategy)
     blocks = blocks_of(model)
     if settings.activation_checkpointing:
         if not blocks:
@@ -123,19 +131,54 @@ def flops_beforehand(
 ) -> float | None:
     """Count FLOPs where it can only be done before the model is set up; it takes a second."""
     changed = settings.compile or settings.activation_checkpointing
+    changed = changed or settings.regularisation.batch_norm == "synchronised"
     if changed or settings.parallel.strategy == "fsdp":
         return flops_per_example(model, task, sample)
     return None
 
 
 def feed_of(train: Examples | Feed, settings: TrainingSettings, device: torch.device) -> Feed:
-    """Return a feed; ahead of the loop in a thread where copies to a GPU can overlap."""
-    feed = MemoryFeed(train) if isinstance(train, Examples) else train
-    if device.type != "cuda":
-        return feed
-    from training_core.feeds.prefetch import Prefetched
+    """Return a feed; ahead of the loop in a thread where copies to a GPU can overlap.
 
-    return Prefetched(feed)
+    Raises:
+        ConfigurationError: It draws each row once, and the settings ask for something else.
+    """
+    feed: Feed = _in_memory(train, settings) if isinstance(train, Examples) else train
+    rows = rows_of(feed)
+    if settings.sampling.active and (rows is None or rows.sampling is None):
+        raise ConfigurationError(
+            f"training.sampling is set, and {type(feed).__name__} draws each row once an epoch",
+            hint="give the trainer a MemoryFeed or a BlockFeed with sampling=sampling_of(...)",
+        )
+    if device.type == "cuda":
+        from training_core.feeds.prefetch import Prefetched
+
+        feed = Prefetched(feed)
+    if settings.sampling.curriculum != "loss":
+        return feed
+    from training_core.feeds.epochs import EpochByEpoch
+
+    return EpochByEpoch(feed)
+
+
+def _in_memory(train: Examples, settings: TrainingSettings) -> MemoryFeed:
+    if not settings.sampling.active:
+        return MemoryFeed(train)
+    sampling = sampling_of(
+        settings.sampling,
+        epochs=settings.epochs,
+        target=train.target.numpy(),
+        units=None if train.units is None else train.units.numpy(),
+    )
+    return MemoryFeed(train, sampling=sampling)
+
+
+def rows_of(feed: Feed) -> RowFeed | None:
+    """Return the feed of rows that others are around; None: there is none."""
+    found: Any = feed
+    while found is not None and not isinstance(found, RowFeed):
+        found = getattr(found, "inner", None)
+    return found
 
 
 def sharing_of(settings: TrainingSettings, strategy: Strategy) -> Sharing:
@@ -176,6 +219,24 @@ def total_steps(settings: TrainingSettings, *, samples: int) -> int:
         batch_size=settings.batch_size,
     )
     return min(steps, settings.stopping.max_steps or steps)
+
+
+def schedule_of(settings: TrainingSettings, *, steps: int, epoch: int) -> Schedule:
+    """Return the learning rate of a whole training: SWA has one of its own at its end.
+
+    Args:
+        settings: Of the training.
+        steps: In all.
+        epoch: Steps of one.
+    """
+    schedule = make_schedule(settings.schedule, settings.optimiser, steps=steps)
+    averaging = settings.averaging
+    if averaging.kind != "swa" or averaging.rate == "schedule":
+        return schedule
+    from training_core.averaging.rate import SwaSchedule, span
+
+    first, every = span(averaging, steps=steps, epoch=epoch)
+    return SwaSchedule(schedule, averaging, peak=settings.optimiser.lr, first=first, every=every)
 
 
 def refuse_single_rows(model: nn.Module, sharing: Sharing, *, samples: int, steps: int) -> None:

@@ -9,11 +9,14 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from training_core.averaging.settings import AveragingSettings
 from training_core.base_settings import Settings as Settings  # the name others import
 from training_core.checkpoints.settings import CheckpointSettings as CheckpointSettings
+from training_core.feeds.sampling_settings import SamplingSettings
 from training_core.optim.settings import OptimiserSettings as OptimiserSettings
 from training_core.optim.settings import ScheduleSettings as ScheduleSettings
 from training_core.parallel.settings import ParallelSettings
+from training_core.regularisation.settings import RegularisationSettings
 from training_core.stopping.settings import RecoverySettings, StoppingSettings
 from training_core.transfer.settings import StartSettings
 
@@ -88,6 +91,9 @@ class TrainingSettings(Settings):
     checkpoints: CheckpointSettings = CheckpointSettings()
     stopping: StoppingSettings = StoppingSettings()
     recovery: RecoverySettings = RecoverySettings()
+    sampling: SamplingSettings = SamplingSettings()
+    regularisation: RegularisationSettings = RegularisationSettings()
+    averaging: AveragingSettings = AveragingSettings()
 
     @property
     def world_size(self) -> int:
@@ -116,6 +122,11 @@ class TrainingSettings(Settings):
                 "learn the graph from a step that begins without communication"
             )
         if self.deterministic == "topology":
+            if self.regularisation.batch_norm == "synchronised":
+                raise ValueError(
+                    "deterministic: topology computes each microbatch as if no other were there: "
+                    "not with training.regularisation.batch_norm: synchronised"
+                )
             if self.canonical_microbatches % self.world_size:
                 nodes = f" on each of training.nodes ({self.nodes})" if self.nodes > 1 else ""
                 raise ValueError(

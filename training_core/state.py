@@ -61,6 +61,7 @@ class State:
                 settings=trainer.settings.checkpoints,
                 constant=constant_names(trainer),
                 on_blocked=trainer.recorder.meter.stalled,
+                others=trainer.techniques.tensors,
             )
 
     # ---- beginning and end ---------------------------------------------------------------------
@@ -128,6 +129,7 @@ class State:
                 f"training.checkpoints.metric is {metric!r}, which is not evaluated",
                 hint=f"choose one of {', '.join(sorted(metrics))}",
             )
+        trainer.techniques.before_save()
         own = random_states(trainer.strategy.device)
         if not in_between:
             trainer.strategy.synchronise_statistics()

@@ -69,6 +69,7 @@ class Optimism(Figures):
 class SelectFigures(Figures):
     """Attributes:
     chosen: Step of the chosen candidate; of a mean, the last that is in it.
+    averaged: Each checkpoint stands for the average that training kept (training.averaging).
     """
 
     metric: str
@@ -77,6 +78,7 @@ class SelectFigures(Figures):
     chosen: int
     damaged: list[str]
     chosen_members: list[int] = []
+    averaged: bool = False
     optimism: Optimism | None = None
 
 

@@ -155,9 +155,10 @@ def chosen(seen: SelectFigures) -> str:
     good = sum(c.as_good for c in seen.candidates)
     told = any(c.difference_low or c.difference_high for c in seen.candidates)
     tail = f" {plural(good, 'candidate')} cannot be told from the best." if told else ""
+    kept = " Its weights are the average that training kept." if seen.averaged else ""
     return (
         f"{name} of {plural(len(seen.candidates), 'candidate')} was chosen. "
-        f"Rule: {rule}.{tail}"
+        f"Rule: {rule}.{tail}{kept}"
     )  # fmt: skip
 
 

@@ -7,15 +7,11 @@ from collections.abc import Callable, Collection, Iterator
 import numpy as np
 from torch import nn
 
-from components.select_checkpoint.averaging import (
-    State,
-    averaged,
-    estimate_statistics,
-    has_statistics,
-)
+from components.select_checkpoint.averaging import State, averaged
 from components.select_checkpoint.choosing import Place
 from components.select_checkpoint.scoring import Score
-from training_core.checkpoints.catalogue import Checkpoints
+from training_core.averaging.statistics import estimate_statistics, has_statistics
+from training_core.checkpoints.catalogue import Checkpoints, has_average
 from training_core.errors import TrainingFailed
 from training_core.examples import Examples
 
@@ -43,6 +39,11 @@ class Candidates:
         self._checkpoints, self._build, self._train = checkpoints, build, train
         self._complete, self._still = complete, still
         self._manifests = {manifest.step: manifest for manifest in checkpoints.manifests()}
+
+    @property
+    def averaged(self) -> bool:
+        """Whether its checkpoints hold an average of the weights, which is what is read then."""
+        return any(map(has_average, self._manifests.values()))
 
     def readable(self) -> Iterator[tuple[Place, nn.Module]]:
         """Give every checkpoint that can be used, oldest first; the others are reported."""

@@ -25,7 +25,13 @@ class Selection(NamedTuple):
 
 
 def select(
-    scores: Sequence[Score], draws: Draws, *, rule: Rule, confidence: float, damaged: list[str]
+    scores: Sequence[Score],
+    draws: Draws,
+    *,
+    rule: Rule,
+    confidence: float,
+    damaged: list[str],
+    averaged: bool = False,
 ) -> Selection:
     """Choose among candidates that were scored on the same rows.
 
@@ -35,6 +41,7 @@ def select(
         rule: As in the settings.
         confidence: Of every interval.
         damaged: What was passed over, in words.
+        averaged: Checkpoints stand for the average that training kept.
     """
     scores = sorted(scores, key=lambda score: score.place)
     scored = Scored(
@@ -58,6 +65,7 @@ def select(
         chosen=chosen.step,
         damaged=damaged,
         chosen_members=chosen.members,
+        averaged=averaged,
         optimism=expected_optimism(scored, rule, confidence=confidence),
     )
     return Selection(scores[choice.chosen].place, chosen, figures)

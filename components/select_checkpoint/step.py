@@ -83,8 +83,11 @@ def run(
             rule=settings.select.rule,
             confidence=settings.decision.confidence,
             damaged=checkpoints.damaged,
+            averaged=found.averaged,
         )
         facts = {"step": chosen.place.step, "run_key": run_key, "seen": seen}
+        if found.averaged:
+            facts["weights"] = f"average kept by training ({settings.training.averaging.kind})"
         if chosen.place.members:
             facts["mean_of_steps"] = chosen.candidate.members
         files = write_package(

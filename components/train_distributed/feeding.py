@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 
+from components.train_distributed.sampling import sampling_from
 from training_core.errors import ConfigurationError
 from training_core.examples import Examples
 from training_core.feeds.batches import Feed, Sharing
@@ -26,18 +27,35 @@ _ROWS = 65_536  # turned into examples at once
 
 
 def train_feed(
-    task: Task, file: Path, settings: TrainingSettings, strategy: Strategy, cache: Path
+    task: Task,
+    file: Path,
+    settings: TrainingSettings,
+    strategy: Strategy,
+    cache: Path,
+    *,
+    time_column: str | None = None,
 ) -> tuple[Feed, Preprocessor]:
     """Fit the preprocessor on the split and return what feeds the loop.
 
     With `training.data: disk` the examples are written to blocks in the cache, once on each
     machine, and memory-mapped. The preprocessor is fitted on the whole table in either case, which
     therefore has to fit into memory once, before training.
+
+    Args:
+        task, settings, strategy: Of the training.
+        file: The train split, Parquet.
+        cache: Folder for blocks.
+        time_column: Says when a row came to be, if one does.
+
+    Raises:
+        ConfigurationError: Columns that `training.sampling` needs are not there, or not of use.
     """
     frame = pd.read_parquet(file)
     preprocessor = task.preprocessor().fit(frame)
+    sampling = sampling_from(frame, task, settings, time_column=time_column)
     if settings.data == "memory":
-        return MemoryFeed(Examples.from_frame(task, preprocessor, frame)), preprocessor
+        examples = Examples.from_frame(task, preprocessor, frame)
+        return MemoryFeed(examples, sampling=sampling), preprocessor
     del frame
     state = json.dumps(preprocessor.state_dict(), sort_keys=True)
     name = hashlib.sha256(f"{file.name} {state}".encode()).hexdigest()
@@ -45,7 +63,7 @@ def train_feed(
     if os.environ.get("LOCAL_RANK", "0") == "0" and not _is_whole(folder):
         write_blocks(folder, _chunks(task, preprocessor, file))
     strategy.gather(None)  # the others of this machine wait for its first rank
-    return BlockFeed([open_blocks(folder)]), preprocessor
+    return BlockFeed([open_blocks(folder)], sampling=sampling), preprocessor
 
 
 def first_examples(feed: Feed, *, seed: int) -> Examples:

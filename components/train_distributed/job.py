@@ -69,7 +69,10 @@ def train(
         for part in ("train", "validation")
     }
     strategy = choose_strategy(choose_device(settings.device), settings)
-    feed, preprocessor = train_feed(task, files["train"], settings, strategy, cache)
+    time = opened.settings.data.time_column
+    feed, preprocessor = train_feed(
+        task, files["train"], settings, strategy, cache, time_column=time
+    )
     validation = Examples.from_frame(task, preprocessor, pd.read_parquet(files["validation"]))
     seed_everything(settings.seed)
     model = task.build_model(preprocessor)
@@ -127,6 +130,7 @@ def train(
         "processes": strategy.world_size,
         "device": strategy.device.type,
         "precision": trainer.precision.name,
+        "averaging": settings.averaging.kind,
         "checkpoints": [m.step for m in checkpoints.manifests()],
         "damaged": checkpoints.damaged,
         "outcome": asdict(outcome),

@@ -6,11 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from components.select_checkpoint.averaging import (
-    averaged,
-    estimate_statistics,
-    has_statistics,
-)
+from components.select_checkpoint.averaging import averaged
+from training_core.averaging.statistics import estimate_statistics, has_statistics
 from training_core.examples import Examples
 
 

@@ -163,3 +163,26 @@ def test_where_no_checkpoint_can_be_used_the_step_says_why(
     said = capsys.readouterr().err
     assert "no checkpoint below checkpoints/key" in said
     assert "is damaged" in said
+
+
+def test_where_training_kept_an_average_that_is_scored_and_packaged_and_the_record_says_so(
+    tmp_path: Path,
+) -> None:
+    project = make_project(tmp_path / "project", 1)
+    splits = json.loads(write_splits(project).read_text())
+    averaging = ["training.averaging.kind=ema", "training.averaging.decay=0.99"]
+    with as_a_step_of_its_own():
+        result = train(
+            project=str(project), store="", overrides=[*KEPT, *averaging], run_key="key",
+            splits=splits,
+        )  # fmt: skip
+    assert result["averaging"] == "ema"
+    told = {"prefix": "checkpoints/key", "preprocessor": result["preprocessor"]}
+    (project / "training.json").write_text(json.dumps(told))
+    figures, _ = select(project, "select.average=0", *averaging)
+    assert figures.averaged
+    evaluations = dict(result["outcome"]["evaluations"])
+    for candidate in figures.candidates:
+        assert candidate.metrics == pytest.approx(evaluations[candidate.step], rel=1e-6)
+    facts = json.loads((project / "model" / "package.json").read_text())["facts"]
+    assert facts["weights"] == "average kept by training (ema)"

@@ -12,6 +12,7 @@ from tests.planted_bugs import (
     healthy_tiny,
 )
 from tests.planted_bugs.planting import Theme, changed
+from training_core.backward import Shares
 from training_core.checkpoints.live import LiveState
 from training_core.evaluation import evaluate
 from training_core.feeds.batches import Sharing
@@ -42,7 +43,7 @@ TRAINING.code(
     "gradients_scaled_twice",
     SGD,
     "The loss is divided by the batch twice.",
-    (Trainer._shares_of, "/ (units or 1.0)", "/ (units or 1.0) ** 2"),
+    (Shares.of, "/ (units or 1.0)", "/ (units or 1.0) ** 2"),
     found_by=PLAIN,
     seen="Jiang et al. 2025, TrainCheck",
 )
@@ -50,7 +51,7 @@ TRAINING.code(
     "accumulation_not_divided",
     SGD,
     "With accumulation each microbatch's mean is added: four of them make four times the step.",
-    (Trainer._shares_of, "(units or 1.0)", "len(losses)"),
+    (Shares.of, "(units or 1.0)", "len(losses)"),
     found_by=PLAIN,
     seen="gradient accumulation in Hugging Face Transformers before October 2024",
     training={"accumulation": 4},
@@ -178,7 +179,7 @@ ORDER.code(
     "averaged_where_summed_was_meant",
     SGD,
     "Gradients are divided by the global batch, and then averaged over the ranks.",
-    (Trainer._shares_of, "self.strategy.gradient_factor", "1.0"),
+    (Shares.of, "self._factor", "1.0"),
     found_by=("ranks_agree",),
 )
 ORDER.code(

@@ -26,7 +26,7 @@ from torch.distributed import TCPStore
 HERE = Path(__file__).parent
 PATIENCE = 100.0  # seconds; as long as a rank may take
 GRACE = 5.0  # seconds; as long as the others may take once one has failed
-WORKERS = ["ranks_worker", "checkpoint_ranks_worker", "update_worker"]
+WORKERS = ["ranks_worker", "ranks_techniques_worker", "checkpoint_ranks_worker", "update_worker"]
 
 
 def run_ranks(count: int, scenario: Callable[[Path], dict[str, Any]], folder: Path) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from training_core.checkpoints.live import MODEL
+from training_core.checkpoints.live import AVERAGE, MODEL
 from training_core.checkpoints.manifest import Chunk, Manifest, StoredTensor, dtype_of
 from training_core.checkpoints.retention import kept_steps
 from training_core.checkpoints.settings import CheckpointSettings
@@ -88,13 +88,15 @@ class Checkpoints:
     def model_state(self, manifest: Manifest) -> dict[str, Tensor] | None:
         """Return the whole model on the CPU by name, however many ranks have saved it.
 
-        None, and a report, if anything of it is missing or damaged.
+        Its averaged weights, where training kept an average: those were evaluated. None, and a
+        report, if anything of it is missing or damaged.
         """
-        wanted = {n: t for n, t in manifest.tensors.items() if n.startswith(MODEL)}
+        family = AVERAGE if has_average(manifest) else MODEL
+        wanted = {n: t for n, t in manifest.tensors.items() if n.startswith(family)}
         shards = self.shards(manifest, {c.shard for t in wanted.values() for c in t.chunks})
         if shards is None:
             return None
-        return {n.removeprefix(MODEL): whole_tensor(t, shards) for n, t in wanted.items()}
+        return {n.removeprefix(family): whole_tensor(t, shards) for n, t in wanted.items()}
 
     def shards(self, manifest: Manifest, names: Iterable[str]) -> dict[str, Tensor] | None:
         """Return shards by name as bytes: uint8 [size]; None, and a report, if one is damaged."""
@@ -218,6 +220,11 @@ class Checkpoints:
             if step.isascii() and step.isdecimal() and name:
                 found.setdefault(int(step), set()).add(name)
         return found
+
+
+def has_average(manifest: Manifest) -> bool:
+    """Say whether a checkpoint holds averaged weights beside the live ones."""
+    return any(name.startswith(AVERAGE) for name in manifest.tensors)
 
 
 def sha256_of(store: CheckpointStore, key: str) -> str:

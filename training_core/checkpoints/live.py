@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 from training_core.errors import ConfigurationError
 from training_core.optim.optimisers import materialise_state
 
-MODEL, OPTIMISER = "model.", "optimiser."
+MODEL, OPTIMISER, AVERAGE = "model.", "optimiser.", "average."
 
 
 class LiveState:
@@ -31,16 +31,24 @@ class LiveState:
     Args:
         model: The user's module, not wrapped; sharded by FSDP2 or whole.
         optimisers: Of its parameters, each parameter in one of them.
+        others: Gives more of them, by their whole names; they change in the update only.
         constant: Names of the model's that are left out.
 
     Attributes:
-        tensors: By name: `model.<name>` and `optimiser.<parameter>.<what>`; DTensors where sharded.
+        tensors: By name: `model.<name>`, `optimiser.<parameter>.<what>`, and where weights are
+            averaged `average.<name>`; DTensors where sharded.
     """
 
     def __init__(
-        self, model: nn.Module, optimisers: Sequence[Optimizer], *, constant: Collection[str] = ()
+        self,
+        model: nn.Module,
+        optimisers: Sequence[Optimizer],
+        others: Callable[[], Mapping[str, Tensor]] = dict,
+        *,
+        constant: Collection[str] = (),
     ) -> None:
-        self.model, self.optimisers, self._constant = model, optimisers, constant
+        self.model, self.optimisers, self.others = model, optimisers, others
+        self._constant = constant
         self.tensors: dict[str, Tensor] = {}
         self._held: list[tuple[dict[Any, Any], Any]] = []
         self._seen: list[int] = []
@@ -66,6 +74,7 @@ class LiveState:
             for name, value in flat.items():
                 if name.startswith("state."):  # the rest are hyperparameters
                     found[f"{OPTIMISER}{name.removeprefix('state.')}"] = value
+        found |= self.others()
         for name, value in found.items():
             if not isinstance(value, Tensor):
                 raise ConfigurationError(

@@ -63,7 +63,8 @@ class Manifest:
         samples: Samples consumed, over all ranks.
         metrics: Validation metrics at this step; empty when it was saved for another reason.
         progress: What training had to remember that is no tensor.
-        tensors: By name: `model.…`, `optimiser.…`, `extra.…`, and each rank's own `rank.<r>.…`.
+        tensors: By name: `model.…`, `optimiser.…`, `average.…` where weights are averaged,
+            `extra.…`, and each rank's own `rank.<r>.…`.
         shards: By name.
         seal: Hash of all this.
     """

@@ -23,7 +23,7 @@ from torch.distributed.checkpoint.planner import LoadPlan
 
 from training_core.checkpoints.agreement import agreed
 from training_core.checkpoints.catalogue import Checkpoints, chunk_view, whole_tensor
-from training_core.checkpoints.live import MODEL, OPTIMISER, LiveState
+from training_core.checkpoints.live import AVERAGE, MODEL, OPTIMISER, LiveState
 from training_core.checkpoints.manifest import Chunk, Manifest, StoredTensor, dtype_of
 from training_core.errors import ConfigurationError
 from training_core.parallel.strategy import Strategy
@@ -102,7 +102,7 @@ class _Loading:
         self._stored = {
             name: stored
             for name, stored in manifest.tensors.items()
-            if name.startswith((MODEL, OPTIMISER))
+            if name.startswith((MODEL, OPTIMISER, AVERAGE))
         }
         _check_same(self._stored, tensors, where)
         self._planner = DefaultLoadPlanner(flatten_state_dict=False, flatten_sharded_tensors=False)

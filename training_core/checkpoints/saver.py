@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -59,6 +59,7 @@ class Saver:
         settings: What is kept, and whether training goes on meanwhile.
         constant: Names of weights that never change and are not kept.
         on_blocked: Told each time for how long training has waited.
+        others: As of `LiveState`.
 
     Attributes:
         stall_seconds: For which training waited because the checkpoint before was still written.
@@ -75,11 +76,12 @@ class Saver:
         settings: CheckpointSettings,
         constant: Collection[str] = (),
         on_blocked: Callable[[float], None] = lambda seconds: None,
+        others: Callable[[], Mapping[str, Tensor]] = dict,
     ) -> None:
         self.checkpoints, self.strategy, self.settings = checkpoints, strategy, settings
         self.stall_seconds = self.blocked_seconds = 0.0
         self._on_blocked = on_blocked
-        self._live = LiveState(model, optimisers, constant=constant)
+        self._live = LiveState(model, optimisers, others, constant=constant)
         self._snapshot = Snapshot(self._live, strategy)
         self._superseded: set[int] = set()  # steps that this training will come to again
         if strategy.rank > 0:

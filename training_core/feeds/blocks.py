@@ -15,6 +15,7 @@ from training_core.examples import Examples
 from training_core.feeds.chunks import RowFeed
 from training_core.feeds.order import BlockOrder, Integers, Window
 from training_core.feeds.rows import Columns, columns, empty, gather, row_bytes
+from training_core.feeds.sampling import Sampling
 from training_core.feeds.steps import Cut, Stretch
 
 BLOCK_BYTES = 2**17
@@ -83,12 +84,19 @@ class BlockFeed(RowFeed):
         segments: From `npy.open_blocks` or `arrow.open_arrow`; all with the same columns.
         window_blocks: Blocks whose rows are mixed. Part of the order: a run that goes on with
             another number repeats and loses samples.
+        sampling: How often each row is drawn, counted through all segments; None: once an epoch.
 
     Raises:
         ConfigurationError: There are no rows, or segments have different columns.
     """
 
-    def __init__(self, segments: Sequence[Segment], *, window_blocks: int = 32) -> None:
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        *,
+        window_blocks: int = 32,
+        sampling: Sampling | None = None,
+    ) -> None:
         segments = [segment for segment in segments if segment.count]
         if not segments:
             raise ConfigurationError("there are no examples to feed")
@@ -98,7 +106,8 @@ class BlockFeed(RowFeed):
                 f"the columns differ between files: {' | '.join(sorted(shapes))}",
                 hint="write all files from the same features, in the same order",
             )
-        super().__init__(segments[0].like, sum(segment.count for segment in segments))
+        count = sum(segment.count for segment in segments)
+        super().__init__(segments[0].like, count, sampling=sampling)
         self._segments = segments
         self._window_blocks = window_blocks
         self._lengths = np.concatenate([segment.lengths for segment in segments])
@@ -117,8 +126,25 @@ class BlockFeed(RowFeed):
 
     def reader(self, *, seed: int, epoch: int) -> BlockReader:
         """Return the reader of an epoch."""
-        order = BlockOrder(self._lengths, window_blocks=self._window_blocks, seed=seed, epoch=epoch)
-        return BlockReader(self._segments, order)
+        counts = None if self.sampling is None else self.sampling.counts(seed=seed, epoch=epoch)
+        lengths = self._lengths
+        if counts is not None:
+            lengths = np.add.reduceat(counts, np.cumsum(self._lengths) - self._lengths)
+        order = BlockOrder(lengths, window_blocks=self._window_blocks, seed=seed, epoch=epoch)
+        return BlockReader(self._segments, order, counts=counts)
+
+    def stored(self, first: int, last: int) -> Examples:
+        """Return rows as they lie on disk, one segment after another."""
+        found = empty(self._like, last - first)
+        begin = 0
+        for segment in self._segments:
+            start, stop = max(first - begin, 0), min(last - begin, segment.count)
+            if start < stop:
+                place = slice(begin + start - first, begin + stop - first)
+                for column, into in zip(segment.columns, columns(found), strict=True):
+                    np.copyto(into[place], column[start:stop], casting="same_kind")
+            begin += segment.count
+        return found
 
     _reader = reader
 
@@ -131,11 +157,15 @@ class BlockReader:
 
     Args:
         segments: All with the same columns.
-        order: Of their blocks, counted through all segments.
+        order: Of their blocks, counted through all segments; a block is as long as rows of it are
+            drawn.
+        counts: How often each row is drawn; None: once each.
     """
 
-    def __init__(self, segments: Sequence[Segment], order: BlockOrder) -> None:
-        self._segments, self._order = segments, order
+    def __init__(
+        self, segments: Sequence[Segment], order: BlockOrder, *, counts: Integers | None = None
+    ) -> None:
+        self._segments, self._order, self._counts = segments, order, counts
         self._like = segments[0].like
         self._first_blocks = np.cumsum([0] + [len(segment.starts) for segment in segments])
         self._memory: Columns = columns(empty(self._like, 0))
@@ -196,16 +226,37 @@ class BlockReader:
             return window
         window = self._window = self._order.window_at(position)
         self._rows = self._order.rows(window)
-        if len(self._memory[0]) < window.last - window.first:
-            self._memory = columns(empty(self._like, window.last - window.first))
+        places = [self._place(block) for block in window.blocks.tolist()]
+        if self._counts is not None:
+            places = self._repeat(window, places)
+        needed = sum(stop - start for _, start, stop in places)
+        if len(self._memory[0]) < needed:
+            self._memory = columns(empty(self._like, needed))
         filled = 0
-        for block in window.blocks.tolist():
-            segment, start, stop = self._place(block)
+        for segment, start, stop in places:
             for column, memory in zip(segment.columns, self._memory, strict=True):
                 target = memory[filled : filled + stop - start]
                 np.copyto(target, column[start:stop], casting="same_kind")
             filled += stop - start
         return window
+
+    def _repeat(
+        self, window: Window, places: list[tuple[Segment, int, int]]
+    ) -> list[tuple[Segment, int, int]]:
+        """Let a window's rows be there as often as they are drawn; return the blocks to read."""
+        assert self._counts is not None
+        read, counts = [], []
+        for block, place in zip(window.blocks.tolist(), places, strict=True):
+            _, start, stop = place
+            number = int(np.searchsorted(self._first_blocks, block, side="right")) - 1
+            before = sum(each.count for each in self._segments[:number])
+            drawn = self._counts[before + start : before + stop]
+            if drawn.any():
+                read.append(place)
+                counts.append(drawn)
+        times = np.concatenate(counts)
+        self._rows = np.repeat(np.arange(len(times)), times)[self._rows]
+        return read
 
     def _place(self, block: int) -> tuple[Segment, int, int]:
         """Return segment, first row and the row after the last of a block."""

@@ -19,6 +19,7 @@ from training_core.errors import ConfigurationError
 from training_core.examples import Examples
 from training_core.feeds.batches import Microbatch, Sharing, StepBatch
 from training_core.feeds.rows import Buffers, Columns, columns, row_bytes
+from training_core.feeds.sampling import Sampling
 from training_core.feeds.steps import Cut, Stretch, stretches
 
 _STEPS = 64
@@ -69,15 +70,16 @@ class RowFeed(ChunkedFeed):
     Args:
         like: Gives names, types and the shapes of a row.
         count: Samples of an epoch.
+        sampling: How often each row is drawn; None: once an epoch.
 
     Raises:
         ConfigurationError: There are no samples.
     """
 
-    def __init__(self, like: Examples, count: int) -> None:
+    def __init__(self, like: Examples, count: int, *, sampling: Sampling | None = None) -> None:
         if not count:
             raise ConfigurationError("there are no examples to feed")
-        self._like, self._count = like, count
+        self._like, self._count, self.sampling = like, count, sampling
 
     def __len__(self) -> int:
         return self._count
@@ -85,6 +87,10 @@ class RowFeed(ChunkedFeed):
     @abstractmethod
     def _reader(self, *, seed: int, epoch: int) -> Reader:
         """Return the reader of an epoch."""
+
+    @abstractmethod
+    def stored(self, first: int, last: int) -> Examples:
+        """Return rows in the order in which they are stored, whatever is drawn."""
 
     def chunks(
         self, sharing: Sharing, *, samples: int, buffers: int = 1, pin: bool = False

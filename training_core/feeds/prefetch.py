@@ -35,6 +35,11 @@ class Prefetched(ChunkedFeed):
         self._depth = depth
         self._pin = torch.cuda.is_available() if pin is None else pin
 
+    @property
+    def inner(self) -> Feed:
+        """The feed that it goes ahead in."""
+        return self._feed
+
     def __len__(self) -> int:
         return len(self._feed)
 

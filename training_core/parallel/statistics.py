@@ -8,6 +8,15 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 
+def lend(model: nn.Module) -> None:
+    """Let a forward leave no statistics, and still take part in what processes do together."""
+    model.eval()
+    for module in model.modules():
+        own = getattr(module, "lend", None)  # of layers that take means over processes
+        if own is not None:
+            own()
+
+
 def running_statistics(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
     """Return (running mean, running variance) of each layer that collects them, as they are."""
     return [

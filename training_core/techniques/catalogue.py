@@ -17,4 +17,13 @@ def techniques_of(trainer: Trainer) -> Techniques:
         from training_core.transfer.unfreezing import Unfreezing
 
         found.append(Unfreezing(trainer))
+    if trainer.settings.sampling.curriculum == "loss":
+        from training_core.techniques.loss_curriculum import LossCurriculum
+
+        found.append(LossCurriculum(trainer))
+    kind = trainer.settings.averaging.kind
+    if kind != "none":
+        from training_core.averaging.weights import Exponential, Stochastic
+
+        found.append(Exponential(trainer) if kind == "ema" else Stochastic(trainer))
     return Techniques(found)

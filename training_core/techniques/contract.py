@@ -5,7 +5,7 @@ each is a `Technique`, made by `catalogue.techniques_of` where the settings ask 
 else: a training without any runs through two empty loops a step.
 
 A technique that goes on from a checkpoint must do what the undisturbed one would have done. So all
-it remembers is in `state_dict`, as tensors; whatever else it needs follows from the settings, the
+it remembers is in `tensors` and `state_dict`; whatever else it needs follows from the settings, the
 seed and the position.
 """
 
@@ -37,8 +37,20 @@ class Technique:
         """Put the weights in place that are evaluated; afterwards those that are trained."""
         return nullcontext()
 
+    def before_save(self) -> None:
+        """Called by all ranks before a checkpoint is begun; what is trained must not change."""
+
+    def tensors(self) -> Mapping[str, Tensor]:
+        """Return the large ones of what it remembers, by whole names such as `average.head.bias`.
+
+        Always the same ones, sharded as the weights are or the same on every rank. They are copied
+        while the next forward and backward run and loaded in place, so they change in
+        `after_update`, `evaluating` and `before_save` only.
+        """
+        return {}
+
     def state_dict(self) -> dict[str, Tensor]:
-        """Return all it remembers: copied while training stands still, the same on every rank."""
+        """Return the small ones: copied while training stands still, the same on every rank."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -72,8 +84,17 @@ class Techniques:
                 stack.enter_context(technique.evaluating())
             yield
 
+    def before_save(self) -> None:
+        """Tell each of them."""
+        for technique in self._all:
+            technique.before_save()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the large tensors of all."""
+        return {name: t for technique in self._all for name, t in technique.tensors().items()}
+
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the state of all, each name behind the technique's."""
+        """Return the small state of all, each name behind the technique's."""
         return {
             f"{technique.name}.{name}": value
             for technique in self._all

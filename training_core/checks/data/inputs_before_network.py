@@ -7,6 +7,7 @@ from training_core.checks.data import problems
 from training_core.checks.data.alignment import of_alignment
 from training_core.checks.data.arrays import column_name, flat, thinned
 from training_core.checks.data.arrivals import of_responses
+from training_core.checks.data.as_trained import of_regularisation, with_trained
 from training_core.checks.data.levels import of_levels
 from training_core.checks.data.pictures import SHOWN, samples_of
 from training_core.checks.data.scales import Scales
@@ -25,7 +26,8 @@ _TABLE = 40  # columns in the table of the finding
 class InputsBeforeNetwork(Check):
     """Look at the data right before the net: Karpathy, A Recipe for Training Neural Networks.
 
-    Its samples show raw rows beside what the network gets of them.
+    Its samples show raw rows beside what the network gets of them, also in training where
+    `training.regularisation` changes that.
     """
 
     name = "inputs_before_network"
@@ -49,12 +51,16 @@ class InputsBeforeNetwork(Check):
             of_singles,
             of_responses,
             of_standardising,
+            of_regularisation,
         ):
             found += list(look(subject))
             if any(problem.fails for problem in found):
                 break
         shown = order(seed=4, epoch=0, count=len(subject.train))[:SHOWN].tolist()
-        said = {"table": _table(subject), "samples": samples_of(subject, shown)}
+        samples = samples_of(subject, shown)
+        if not any(problem.fails for problem in found):
+            samples = with_trained(subject, shown[:SHOWN], samples)
+        said = {"table": _table(subject), "samples": samples}
         found.sort(key=lambda problem: not problem.fails)
         if not found:
             arrays = subject.examples.arrays

@@ -11,14 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from training_core import loop
+from training_core.averaging.settings import AveragingSettings
 from training_core.checks.machinery.noting import ROW
 from training_core.checks.subject import Subject
 from training_core.determinism import seed_everything
 from training_core.evaluation import Objective
 from training_core.examples import Examples
 from training_core.feeds.batches import Feed
+from training_core.feeds.sampling_settings import SamplingSettings
 from training_core.parallel.settings import ParallelSettings
 from training_core.parallel.single import SingleProcess
+from training_core.regularisation.settings import RegularisationSettings
 from training_core.settings import TrainingSettings
 from training_core.stopping.settings import RecoverySettings, StoppingSettings
 
@@ -35,7 +38,7 @@ def short(training: TrainingSettings, *, steps: int, **changes: Any) -> Training
     """Return the settings of a run of `steps` steps on one CPU process in fp32.
 
     Optimiser, schedule, seed and determinism stay as planned; rules that could end the run or
-    turn it back are off.
+    turn it back are off, and so is what makes another loss of the task's, or of its weights.
     """
     settings = {
         "epochs": float(steps),
@@ -56,6 +59,9 @@ def short(training: TrainingSettings, *, steps: int, **changes: Any) -> Training
         "parallel": ParallelSettings(),
         "stopping": StoppingSettings(max_steps=steps),
         "recovery": RecoverySettings(attempts=0, spike=0),
+        "sampling": SamplingSettings(),
+        "regularisation": RegularisationSettings(),
+        "averaging": AveragingSettings(),
     }
     return training.model_copy(update={**settings, **changes})
 

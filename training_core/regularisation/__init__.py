@@ -1,0 +1,1 @@
+"""What keeps a network from learning its train split by heart: labels, examples, layers."""
