@@ -28,6 +28,7 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.reporting import last_line, table, words_of
+from components.common.labels import Label
 from components.common.settings import ProjectSettings
 from components.common.tables import LocalObject, add_view, open_tables, quoted
 from components.validate_data.distances import psi
@@ -130,13 +131,16 @@ def main() -> None:
     print(last_line("drift", figures))
 
 
+LABEL = Label("binary", ("label",), lambda frame: frame["label"].to_numpy())
+
+
 def race(
     connection: duckdb.DuckDBPyConnection, count: int, seconds: dict[str, list[float]]
 ) -> None:
     """Time every contestant in each round."""
 
     def profile(view: str, edges: Profile | None = None) -> Profile:
-        return take_profile(connection, view, settings=SETTINGS, label="label", edges=edges)
+        return take_profile(connection, view, settings=SETTINGS, label=LABEL, edges=edges)
 
     before = profile("before")
     kept, _ = histograms(connection, before, [])

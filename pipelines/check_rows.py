@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from components.common.cache import Cache
+from components.common.labels import Label, label_columns
 from components.common.local import THREADS, bring_unknown, refuse_mixed_schemas
 from components.common.project import Project
 from components.common.row_rules import cut
@@ -42,7 +43,7 @@ from training_core.checks.lost_labels import LostLabel
 from training_core.checks.lost_labels import lost_labels as lost_of
 from training_core.errors import StoppedByGate
 from training_core.examples import without_label
-from training_core.task import MultilabelTask, Task
+from training_core.task import Task
 
 MOST_BYTES = 512 * 2**20  # of objects that are read; one is read whatever its size
 MOST_OBJECTS = 1000
@@ -155,7 +156,7 @@ class _Parts:
         )
         self.lost: list[LostLabel] = []
         if task.kind in _ONE_NUMBER:
-            self.lost = lost_labels(connection, "kept", task.label)
+            self.lost = lost_labels(connection, "kept", Label.of(task))
         self.planned = self._count(f"SELECT count(*) FROM {SIDED} WHERE {SIDE} = 'train'")
 
     def train_and_validation(self) -> tuple[pd.DataFrame, pd.DataFrame, str]:
@@ -202,13 +203,10 @@ class _Parts:
 def _with_label(connection: duckdb.DuckDBPyConnection, task: Task, columns: dict[str, str]) -> str:
     """SQL for the rows of `located_kept` that have a label, or at least may have one."""
     if task.kind in _ONE_NUMBER:
-
-        def target(frame: pd.DataFrame) -> npt.NDArray[np.float32]:
-            return np.where(_unlabelled(task, frame), np.nan, 0.0).astype(np.float32)
-
-        add_targets(connection, "kept", label=task.label, target=target)
-        return labelled("located_kept", task.label)
-    names = task.labels if isinstance(task, MultilabelTask) else [task.label]
+        label = Label.of(task)
+        add_targets(connection, "kept", label)
+        return labelled("located_kept", label)
+    names = label_columns(task)
     for name in names:
         if name not in columns:
             raise StoppedByGate(

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from training_core.task import Kind, Preprocessor, Task
+from training_core.task import PADDING, Kind, Preprocessor, Task
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,9 @@ class Examples:
 
 def without_label(target: npt.NDArray[Any], *, kind: Kind) -> npt.NDArray[np.bool_]:
     """Say of each row whether it has no label, bool [N]."""
+    if kind == "sequence":  # of padding alone
+        nothing: npt.NDArray[np.bool_] = (target == PADDING).reshape(len(target), -1).all(axis=1)
+        return nothing
     wrong = target == -1 if kind == "multiclass" else np.isnan(target)
     missing: npt.NDArray[np.bool_] = wrong.reshape(len(target), -1).any(axis=1)
     return missing

@@ -64,6 +64,7 @@ class Finding(Figures):
     hint: str = ""
 
 
+LabelKind = Literal["binary", "multiclass", "multilabel", "regression", "sequence"]
 Why = Literal[
     "off",  # in validation.levels
     "refused",  # by the suite, which comes first
@@ -72,6 +73,7 @@ Why = Literal[
     "no_time",  # there is no time column
     "no_reference",
     "no_new_rows",  # since any reference
+    "kind",  # there is no such check of a label of this kind
 ]
 
 
@@ -134,10 +136,12 @@ class Drift(Figures):
     rows_before: int
     since: str = ""  # first day of the new rows, but for the earliest of 1,000; empty: no time
     columns: list[ColumnDrift]  # the furthest first
-    label_now: float | None  # mean of the label
+    label_now: float | None  # mean of a binary label
     label_before: float | None
     classifier_auc: float | None  # of telling new rows from old, cross-validated
     classifier_columns: list[str]  # what it goes by, the most telling first
+    label_kind: LabelKind = "binary"
+    label_columns: list[str] = Field(default_factory=list)  # among `columns`
 
 
 class ValidateFigures(Figures):
@@ -151,6 +155,7 @@ class ValidateFigures(Figures):
     drift: list[Drift]  # against the champion's data, against the last snapshot; or fewer
     findings: list[Finding]  # those that block first
     not_run: list[NotRun] = Field(default_factory=list)
+    label_kind: LabelKind = "binary"
 
 
 class Part(Figures):
@@ -159,7 +164,10 @@ class Part(Figures):
     rows: int
     start: str
     end: str
-    positive_rate: float
+    positive_rate: float | None = None  # of a binary label; None: it is of another kind
+    # binary: share of yes; multilabel: of each label; multiclass: share of each class; regression:
+    # mean; sequence: mean number of tokens
+    labels: dict[str, float] = Field(default_factory=dict)
 
 
 class Proof(Figures):
@@ -175,3 +183,5 @@ class SplitFigures(Figures):
     unlabelled: int
     rule: str
     proof: list[Proof]
+    kind: LabelKind = "binary"
+    rare: list[str] = Field(default_factory=list)  # in words: rare classes that a part lacks

@@ -178,6 +178,11 @@ class SplitSettings(Settings):
     )
     holdout: float = Field(14, gt=0, description="time: days; otherwise: share of rows.")
     validation: float = Field(14, gt=0, description="time: days; otherwise: share of rows.")
+    rare_class: int = Field(
+        20, ge=1,
+        description="Multiclass and multilabel: a class with fewer rows than this in all may be "
+        "missing in validation or holdout, and is named; train needs every class.",
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _group_is_named(self) -> Self:

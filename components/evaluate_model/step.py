@@ -21,6 +21,7 @@ from components.common.decision_figures import (
     NoiseFigure,
     QuestionFigure,
 )
+from components.common.labels import label_columns
 from components.common.layout import fetch_object
 from components.common.metrics import Floats
 from components.common.predictions import as_columns, from_columns
@@ -100,7 +101,7 @@ def run(
             smoke=smoke,
             question=question,
             first_gates=gates,
-            without=[task.label, settings.data.time_column or ""],
+            without=[*label_columns(task), settings.data.time_column or ""],
             optimism=observed_optimism(
                 context.store,
                 run_key,

@@ -16,7 +16,7 @@ from components.common.data_figures import (
 )
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
-from components.report_run import data_pictures, data_words
+from components.report_run import data_pictures, data_words, label_words
 from components.report_run.seen import Seen, absences
 from components.report_run.verdicts import judge
 
@@ -59,6 +59,7 @@ def data_section(run: RunRecord, records: dict[str, StepRecord], seen: Seen) -> 
         "comparisons": comparisons(seen.validate_data),
         "budget": quarantine_budget(seen.snapshot_data),
         "said": data_words,
+        "labels": label_words,
         "spark": data_pictures.spark,
         "level_words": data_pictures.WORDS,
     }

@@ -34,6 +34,7 @@ WHY: dict[Why, str] = {
     "no_rows": "no row was left to look at",
     "no_time": "data.time_column names no column",
     "no_reference": "there is no champion’s data and no snapshot before this one",
+    "kind": "there is no such check of a label of this kind",
     "no_new_rows": "no row is new since the data that would be compared with",
 }
 MOST_NAMES = 3  # of columns in a sentence; the tables hold the rest
@@ -169,16 +170,6 @@ def since(first: Drift, last: Drift) -> str:
     parts = [f"moved since {reference}: {names(fresh)}"] if fresh else []
     parts += [f"moved before that: {names(old)}"] if old else []
     return sentence("; ".join(parts))
-
-
-def label(seen: Drift) -> str:
-    """How often the label is positive, now and before."""
-    if seen.label_now is None:
-        return "Whether the label moved could not be measured."
-    text = f"the label is positive in {percent(seen.label_now)} of the labelled rows"
-    if seen.label_before is not None:
-        text += f", before in {percent(seen.label_before)}"
-    return sentence(text)
 
 
 def joint(seen: Drift) -> str:

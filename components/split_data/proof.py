@@ -14,10 +14,11 @@ import duckdb
 
 from components.common.data_figures import Part, Proof
 from components.common.hashing import alike
+from components.common.labels import Label
 from components.common.rows import PARTS
 from components.common.settings import ProjectSettings
 from components.common.tables import columns_of, quoted
-from components.common.targets import TARGET, TARGETS, VALUE
+from components.common.targets import TARGET, TARGETS, value_of
 from components.common.values import utc
 from training_core.errors import StoppedByGate
 
@@ -32,7 +33,7 @@ def prove_apart(
     *,
     settings: ProjectSettings,
     parts: dict[str, Part],
-    label: str,
+    label: Label,
 ) -> list[Proof]:
     """Prove that the parts share no row, and what else their rule promises.
 
@@ -44,7 +45,7 @@ def prove_apart(
         connection: With the views `train`, `validation` and `holdout`, and the table `targets`.
         settings: Of the project.
         parts: How many rows each has.
-        label: Its column.
+        label: Of the task.
 
     Raises:
         StoppedByGate: Two parts overlap, are not in order, or a class is out of its share.
@@ -58,7 +59,7 @@ def prove_apart(
         proof += [_in_order(connection, pair, settings.data.time_column) for pair in PAIRS]
     if split.by == "stratified":
         proof += [_class_shares(connection, part, settings, label) for part in PARTS[1:]]
-    beside = {*key, label, settings.data.time_column}
+    beside = {*key, *label.beside, settings.data.time_column}
     return [
         *proof,
         _near_duplicates(connection, "train", ("validation", "holdout"), beside, parts),
@@ -122,28 +123,29 @@ def _in_order(
 
 
 def _class_shares(
-    connection: duckdb.DuckDBPyConnection, part: str, settings: ProjectSettings, label: str
+    connection: duckdb.DuckDBPyConnection, part: str, settings: ProjectSettings, label: Label
 ) -> Proof:
     """Each class has its share of the part, as far as chance allows."""
     asked = settings.split.holdout if part == "holdout" else settings.split.validation
     everything = " UNION ALL ".join(
-        f"SELECT {quoted(label)} AS value, '{name}' AS part FROM {name}" for name in PARTS
+        f"SELECT {quoted(label.columns[0])} AS value, '{name}' AS part FROM {name}"
+        for name in PARTS
     )
     query = (
         f"SELECT {TARGET}, count(*) FILTER (part = '{part}'), count(*) FROM ({everything}) AS rows "
-        f"JOIN {TARGETS} ON rows.value IS NOT DISTINCT FROM {VALUE} GROUP BY 1 ORDER BY 1"
+        f"JOIN {TARGETS} ON rows.value IS NOT DISTINCT FROM {value_of(0)} GROUP BY 1 ORDER BY 1"
     )
     shares = []
     for target, inside, rows in connection.execute(query).fetchall():
         share = inside / rows
         if abs(share - asked) > _STANDARD_ERRORS * sqrt(asked * (1 - asked) / rows):
             raise StoppedByGate(
-                f"{part} has {share:.1%} of the {rows} rows of class {target:g}, not {asked:.1%}: "
-                "further off than chance explains",
+                f"{part} has {share:.1%} of the {rows} rows of class {label.name_of(target)}, not "
+                f"{asked:.1%}: further off than chance explains",
                 hint=f"{settings.data.row_key} (data.row_key) puts many rows at one place: name "
                 "columns that tell rows apart, or use split.by: group",
             )
-        shares.append(f"{share:.2%} of class {target:g}")
+        shares.append(f"{share:.2%} of class {label.name_of(target)}")
     return Proof(
         claim=f"{part} has {asked:.0%} of each class, but for chance",
         query=query,

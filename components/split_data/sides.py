@@ -15,12 +15,14 @@ import duckdb
 from components.common.data_figures import Part
 from components.common.data_settings import SplitSettings
 from components.common.hashing import below, place
+from components.common.labels import Label
 from components.common.layout import digest_of
 from components.common.rows import PARTS
 from components.common.settings import ProjectSettings
 from components.common.tables import columns_of, quoted, text
-from components.common.targets import TARGET, Target, add_targets, labelled
+from components.common.targets import TARGET, add_targets, labelled, shown_of
 from components.common.values import utc
+from components.split_data.part_labels import labels_of, refuse_missing
 from training_core.errors import StoppedByGate
 
 SIDED = "sided"
@@ -35,18 +37,19 @@ class Division:
     Attributes:
         parts: What each part holds; its times are empty where the data has no time column.
         unlabelled: Rows that are in no part.
+        rare: In words, which rare classes a part lacks.
     """
 
     parts: dict[str, Part]
     unlabelled: int
+    rare: list[str]
 
 
 def divide(
     connection: duckdb.DuckDBPyConnection,
     *,
     settings: ProjectSettings,
-    label: str,
-    target: Target,
+    label: Label,
     kept: str = "kept",
 ) -> Division:
     """Make the view `sided`: the labelled rows of `located_kept`, each with its `SIDE`.
@@ -58,24 +61,25 @@ def divide(
 
     Raises:
         StoppedByGate: Nothing is labelled, a time cannot be read, a column is missing, a part is
-            empty or has one class only.
+            empty or lacks a class that it needs (`refuse_missing`).
     """
-    add_targets(connection, kept, label=label, target=target)
+    add_targets(connection, kept, label)
     rows = _count(connection, f"SELECT count(*) FROM {quoted(kept)}")
     known = _count(connection, f"SELECT count(*) FROM {labelled(kept, label)}")
     if not known:
         raise StoppedByGate(
-            f"none of the {rows} rows has a label in {label!r}",
+            f"none of the {rows} rows has a label in {', '.join(map(repr, label.columns))}",
             hint="has the feed that brings the labels stopped?",
         )
     columns = columns_of(connection, kept)
     source = labelled(f"located_{kept}", label)
     side = side_of(connection, source, settings=settings, columns=columns)
+    shown = ", ".join(shown_of(i) for i in range(len(label.columns)))
     connection.execute(
         f"CREATE VIEW {SIDED} AS SELECT {quoted('located_' + kept)}.*, {side} AS {SIDE}, "
-        f"{TARGET} FROM {source}"
+        f"{TARGET}, {shown} FROM {source}"
     )
-    parts, of_one_class = _described(connection, settings, columns)
+    parts = _described(connection, settings, columns)
     for name in PARTS:
         if name not in parts:
             raise StoppedByGate(
@@ -83,12 +87,12 @@ def divide(
                 hint="bring more data, or make the other parts smaller (split.holdout, "
                 "split.validation)",
             )
-        if name in of_one_class:
-            raise StoppedByGate(
-                f"the {name} part has labels of one class only ({parts[name].rows} rows)",
-                hint="check the label, or make the parts larger (split.holdout, split.validation)",
-            )
-    return Division(parts, rows - known)
+    found = {n: labels_of(connection, SIDED, n, side=SIDE, label=label) for n in PARTS}
+    rare = refuse_missing(found, label, settings.split)
+    for name, part in parts.items():
+        part.labels = found[name].figures
+        part.positive_rate = found[name].figures["yes"] if label.kind == "binary" else None
+    return Division(parts, rows - known, rare)
 
 
 def side_of(
@@ -159,19 +163,16 @@ def _newest(
 
 def _described(
     connection: duckdb.DuckDBPyConnection, settings: ProjectSettings, columns: dict[str, str]
-) -> tuple[dict[str, Part], set[str]]:
-    """Each part that has rows, and which of them have labels of one class only."""
+) -> dict[str, Part]:
+    """Each part that has rows."""
     column = settings.data.time_column
     time = f"epoch_us({utc(column, columns)})" if column else "CAST(NULL AS BIGINT)"
     answer = connection.execute(
-        f"SELECT {SIDE}, count(*), min({time}), max({time}), avg({TARGET}), "
-        f"min({TARGET}) = max({TARGET}) FROM {SIDED} GROUP BY 1"
+        f"SELECT {SIDE}, count(*), min({time}), max({time}) FROM {SIDED} GROUP BY 1"
     ).fetchall()
-    parts = {
-        side: Part(rows=rows, start=_iso(start), end=_iso(end), positive_rate=rate)
-        for side, rows, start, end, rate, _ in answer
+    return {
+        side: Part(rows=rows, start=_iso(start), end=_iso(end)) for side, rows, start, end in answer
     }
-    return parts, {row[0] for row in answer if row[-1]}
 
 
 def _iso(microseconds: int | None) -> str:
@@ -193,7 +194,8 @@ def seen_by_training(parts: dict[str, Part], settings: ProjectSettings) -> dict[
     """
     if settings.split.by == "time":
         return {"by": "time", "until": parts["validation"].end}
-    rule = {"split": settings.split.model_dump(), "key": settings.data.row_key, "place": "md5"}
+    split = settings.split.model_dump(exclude={"rare_class"})  # it moves no row
+    rule = {"split": split, "key": settings.data.row_key, "place": "md5"}
     return {"by": "hash", "rule": digest_of(rule)}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.data_figures import SplitFigures
+from components.common.labels import Label
 from components.common.layout import put_object
 from components.common.local import fetch_snapshot, open_cache
 from components.common.manifest import read_manifest
@@ -32,7 +33,7 @@ def run(
     with step(
         "split_data", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
-        settings, task = context.project.settings, context.project.task()
+        settings, label = context.project.settings, Label.of(context.project.task())
         digest = read_json(validated)["digest"]
         manifest = read_manifest(context.store, digest, open_cache(context))
         objects = fetch_snapshot(context, manifest)
@@ -46,14 +47,12 @@ def run(
         ):
             add_view(connection, "rows", objects)
             cut(connection, "rows", settings.validation.row_rules)
-            division = divide(connection, settings=settings, label=task.label, target=task.target)
-            lost = lost_labels(connection, "kept", task.label)
+            division = divide(connection, settings=settings, label=label)
+            lost = lost_labels(connection, "kept", label)
             files = write_parts(connection, division, settings=settings, folder=Path(made))
             for name, file in files.items():
                 add_view(connection, name, [file])
-            proof = prove_apart(
-                connection, settings=settings, parts=division.parts, label=task.label
-            )
+            proof = prove_apart(connection, settings=settings, parts=division.parts, label=label)
             stored = {name: put_object(context.store, file.path) for name, file in files.items()}
         rows = {name: part.rows for name, part in division.parts.items()}
         write_json(
@@ -72,6 +71,8 @@ def run(
                 unlabelled=division.unlabelled,
                 rule=words(settings.split),
                 proof=proof,
+                kind=label.kind,
+                rare=division.rare,
             )
         )
         log_metrics(metrics, {f"{name}_rows": count for name, count in rows.items()})

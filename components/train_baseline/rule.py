@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from components.common.labels import label_columns
 from components.common.runnable import has_rule
 from components.train_baseline.contract import Baseline, Floats, Ground, Predictions
-from components.train_baseline.labels import label_columns
 from training_core.errors import ConfigurationError
 
 _SUM_TOLERANCE = 1e-3  # of the probabilities of a row's classes; float16 is off by 5e-4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.figures import BaselineFigures, HumanFigure
-from components.common.metrics import measured
+from components.common.metrics import ROW_METRICS, measured
 from components.common.predictions import as_columns
 from components.common.records import step
 from components.common.rows import read_part, write_frame
@@ -40,7 +40,7 @@ def run(
         )
         fitted = fit_baselines(ground)
         refuse_absent(fitted.absent, settings)
-        truth = task.target(scored["validation"])
+        truth, metric = task.target(scored["validation"]), ROW_METRICS[task.kind][0]
         validation = {
             name: measured(task.kind, truth, parts["validation"])
             for name, parts in fitted.predictions.items()
@@ -64,7 +64,7 @@ def run(
             )
         )
         log_metrics(
-            metrics, {f"{name}_log_loss": values["log_loss"] for name, values in validation.items()}
+            metrics, {f"{name}_{metric}": values[metric] for name, values in validation.items()}
         )
 
 

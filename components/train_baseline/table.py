@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from components.common.labels import label_columns
 from components.train_baseline.contract import Baseline, Floats, Ground, Predictions
-from components.train_baseline.labels import label_columns
 from components.train_baseline.prior import prior_of
 from training_core.errors import ConfigurationError
 

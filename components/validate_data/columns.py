@@ -27,7 +27,7 @@ def find_missing(subject: Subject) -> list[Finding]:
             hint="ask its source whether it still comes; else leave it out",
         )
         for name, fact in subject.seen.items()
-        if not fact.filled and name != subject.label and subject.rows
+        if not fact.filled and name not in subject.label_columns and subject.rows
     ]  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def find_constant(subject: Subject) -> list[Finding]:
             hint="it teaches nothing; a sensor that is stuck or a filter at the source looks alike",
         )
         for name, fact in subject.seen.items()
-        if fact.same and fact.filled == subject.rows > 1 and name != subject.label
+        if fact.same and fact.filled == subject.rows > 1 and name not in subject.label_columns
     ]  # fmt: skip
 
 
@@ -54,6 +54,8 @@ def find_ids(subject: Subject) -> list[Finding]:
     """
     found = []
     for name in subject.read:
+        if name in subject.label_columns:  # a sequence that is learned: each is another
+            continue
         why = _names_rows(subject, name) or _follows_time(subject, name)
         if why:
             words, measured, limit = why

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from components.common.data_figures import Drift, Finding
+from components.common.labels import Label
 from components.common.settings import ProjectSettings
 from components.common.tables import NUMBER, OBJECT, LocalObject, text
 from components.validate_data.drawn import Drawn
@@ -50,7 +51,7 @@ def compare(
     contents: Mapping[str, str],
     known: Sequence[Reference],
     settings: ProjectSettings,
-    label: str,
+    label: Label,
 ) -> Seen:
     """Profile all rows, and those that are new to each reference in its cells.
 
@@ -61,7 +62,7 @@ def compare(
         contents: The content hash of each object, by key.
         known: What the snapshot is compared with.
         settings: Of the project.
-        label: The label's column.
+        label: Of the task.
     """
     rows = drawn.view
     views = [
@@ -117,7 +118,7 @@ def _new_rows(
 
 
 def _changes(
-    now: Profile, sample: pa.Table, reference: Reference, *, settings: ProjectSettings, label: str
+    now: Profile, sample: pa.Table, reference: Reference, *, settings: ProjectSettings, label: Label
 ) -> tuple[Drift, list[Finding]]:
     """Compare new rows with a reference: column by column, then all columns together."""
     drift, findings = drift_from(

@@ -75,14 +75,14 @@ def drift_from(
         if name not in now.columns or now.columns[name].kind != before.columns[name].kind:
             continue  # said by `fault_of_columns`
         shift = shifts.get(name)
-        allowed = validation.level("label_shift" if name == before.label else "drift")
+        allowed = validation.level("label_shift" if name in before.shows_label else "drift")
         level: Alarm | Literal["off"] = "off" if allowed == "off" else "steady"
         if shift is not None and level != "off":
             level = shift.level(validation.drift, ordered=before.ordered)
             level = "warn" if (level, allowed) == ("block", "warn") else level
         columns.append(_figures(now, before, name, shift, level))
         if shift is not None and level in ("warn", "block"):
-            tell = label_finding if name == before.label else drift_finding
+            tell = label_finding if name in before.shows_label else drift_finding
             findings.append(tell(columns[-1], shift.far, shift.sudden, now, before))
         if shift is not None and now.columns[name].kind == "category":
             findings += new_category_finding(now.columns[name], now.rows, shift.outside, validation)
@@ -95,6 +95,7 @@ def drift_from(
         columns=columns,
         label_now=now.label_mean, label_before=before.label_mean,
         classifier_auc=None, classifier_columns=[],
+        label_kind=now.label_kind, label_columns=sorted(now.shows_label & now.columns.keys()),
     )  # fmt: skip
     return drift, findings
 
@@ -132,7 +133,7 @@ def _shifts(
 ) -> dict[str, Shift]:
     if not names or not len(before.first_days) or not now.rows:
         return {}
-    waits = now.label_mean is not None  # some have their label: others may wait for theirs
+    waits = now.has_labels  # some have their label: others may wait for theirs
     counts = {n: _daily(before, n, waits=waits) for n in names}
     rows = before.cluster_rows.sum(axis=0)
     pasts = {n: past_of(counts[n], psi, history, thin=True) for n in names}
@@ -157,7 +158,7 @@ def _daily(profile: Profile, name: str, *, waits: bool) -> Floats:
     The newest rows often have no label yet, and that these are more now is no shift of it.
     """
     daily: Floats = profile.columns[name].daily.sum(axis=0).astype(np.float64)
-    if waits and name == profile.label:
+    if waits and name in profile.shows_label:
         daily[:, -1] = 0
     return daily
 
@@ -166,7 +167,7 @@ def _totals(profile: Profile, name: str, *, waits: bool) -> Counts:
     """int64 [bins]: the same of all rows, those without a time included."""
     column = profile.columns[name]
     totals = column.cells.merged(column.totals).copy()
-    if waits and name == profile.label:
+    if waits and name in profile.shows_label:
         totals[-1] = 0
     return totals
 

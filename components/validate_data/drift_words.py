@@ -103,11 +103,7 @@ def label_finding(
 ) -> Finding:
     """The label moved further than its past explains."""
     measured, limit = _worst(far, sudden)
-    means = [
-        "no label" if mean is None else f"{mean:.1%}"
-        for mean in (before.label_mean, now.label_mean)
-    ]
-    message = f"the label's mean was {means[0]} and is {means[1]}: {_distances(far, sudden)}"
+    message = f"{_label_moved(column, now, before)}: {_distances(far, sudden)}"
     if abs(column.null_now - column.null_before) > 0.01:
         message += f"; unlabelled {column.null_before:.1%} before, {column.null_now:.1%} now"
     return Finding(
@@ -116,6 +112,23 @@ def label_finding(
         measured=measured, limit=limit, message=message,
         hint="were labels flipped, delayed, or is one class missing?",
     )  # fmt: skip
+
+
+def _label_moved(column: ColumnDrift, now: Profile, before: Profile) -> str:
+    if now.label_kind == "binary":
+        means = [
+            "no label" if mean is None else f"{mean:.1%}"
+            for mean in (before.label_mean, now.label_mean)
+        ]
+        return f"the label's mean was {means[0]} and is {means[1]}"
+    one = "the label" if len(now.shows_label) == 1 else f"the label {column.column}"
+    if column.kind == "number":
+        what = "mean number of tokens" if now.label_kind == "sequence" else "mean"
+        return f"{one}'s {what} was {column.before or 'unknown'} and is {column.now or 'unknown'}"
+    if column.before == column.now:
+        return f"{one}'s classes moved (most frequent as before: {column.now or 'none'})"
+    was, is_now = column.before or "none", column.now or "none"
+    return f"{one}'s most frequent class was {was} and is {is_now}"
 
 
 def new_category_finding(

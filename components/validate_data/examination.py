@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from components.common.data_figures import ValidateFigures
+from components.common.labels import Label
 from components.common.records import StepContext
 from components.common.row_rules import Cut, cut, hold_to_budget, put_aside
 from components.common.settings import ProjectSettings
@@ -70,6 +71,7 @@ def examine(
         known: What the snapshot is compared with.
     """
     settings, task = context.project.settings, context.project.task()
+    label = Label.of(task)
     divided, unchecked = _divide(connection, settings)
     quarantine, over_budget = _put_aside(connection, context, divided, objects)
     results = validate(connection, "kept", context.project.folder / settings.validation.suite)
@@ -78,11 +80,11 @@ def examine(
     seen: Seen | None = None
     if divided.rows > divided.aside:
         try:
-            rows = add_label_views(connection, label=task.label, target=task.target)
-            drawn = draw(connection, rows, data=settings.data, label=task.label)
+            rows = add_label_views(connection, label)
+            drawn = draw(connection, rows, data=settings.data, label=label)
             seen = compare(
                 connection, drawn, objects=objects, contents=contents, known=known,
-                settings=settings, label=task.label,
+                settings=settings, label=label,
             )  # fmt: skip
             findings += seen.findings
             if fits:  # what the suite refused would only be said again, or not be readable at all
@@ -91,7 +93,7 @@ def examine(
                     drawn,
                     seen.profile,
                     settings=settings,
-                    label=task.label,
+                    label=label,
                     features=task.preprocessor().columns,
                     now=datetime.now(UTC),
                 )
@@ -105,6 +107,7 @@ def examine(
             quarantine=quarantine,
             expectations=results,
             warnings=sum(not e.success and e.severity != "critical" for e in results),
+            label_kind=label.kind,
             columns=column_figures(seen.profile) if seen else [],
             drift=seen.drifts if seen else [],
             findings=sorted(findings, key=lambda f: f.level != "block"),
@@ -115,6 +118,7 @@ def examine(
                 fits=fits,
                 known=bool(known),
                 compared=bool(seen and seen.drifts),
+                kind=label.kind,
             ),
         ),
         over_budget=over_budget,

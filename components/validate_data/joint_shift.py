@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from components.common.data_figures import Finding
+from components.common.labels import Label
 from components.common.settings import ProjectSettings
 from components.common.tables import NUMBER, OBJECT, columns_of, quoted
 from components.validate_data.drawn import DRAWN, Drawn, lowest, place_of
@@ -100,13 +101,13 @@ def _day(types: dict[str, str], settings: ProjectSettings) -> str:
     return f"CASE WHEN isfinite({column}) THEN floor(epoch_us({column}) / 86400000000.0) END"
 
 
-def joint_shift(now: pa.Table, before: pa.Table, *, label: str) -> JointShift | None:
+def joint_shift(now: pa.Table, before: pa.Table, *, label: Label) -> JointShift | None:
     """Tell new rows from old ones.
 
     Args:
         now: As `sample_rows` gives it.
         before: The reference's, likewise; columns that only one of them has are left out.
-        label: Left out, too.
+        label: Its columns are left out, too, but for those that are an input as well.
 
     Returns:
         None where a side has fewer than 200 rows or there is no column to go by.
@@ -114,7 +115,7 @@ def joint_shift(now: pa.Table, before: pa.Table, *, label: str) -> JointShift | 
     names = [
         n
         for n in before.column_names
-        if n in now.column_names and n not in (_DAY, _PLACE, label)
+        if n in now.column_names and n not in (_DAY, _PLACE, *label.beside)
         if now.schema.field(n).type == before.schema.field(n).type
     ]
     if not names or min(len(now), len(before)) < _FEWEST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from components.common.data_figures import Finding
 from components.common.tables import quoted
 from components.common.values import kind_of, number
+from components.validate_data.class_leaks import ranked_alone
 from components.validate_data.drawn import PLACE, POSITIVE, ROWS
 from components.validate_data.subject import SAMPLE, Subject
 
@@ -13,6 +14,11 @@ _BINS = 64  # a number's quantiles, whose rates show what its order does not
 _FEW = 2_000  # different values: as many rows of each, in the sample, that a rate can be learned
 _REPEATED = 20  # rows a value, before rates are learned from all rows
 _PRIOR = 1.0  # rows of the mean rate that are added to each value's
+_WORDS = {
+    "multiclass": "tells the classes apart with a mean AUC of",
+    "multilabel": "ranks a label with an AUC of",
+    "regression": "puts pairs of labels in their order, a share of",
+}
 
 
 def find_leaks(subject: Subject) -> list[Finding]:
@@ -23,26 +29,23 @@ def find_leaks(subject: Subject) -> list[Finding]:
     And by whether there is a value at all, over all rows. The first two go by a sample of 100,000
     rows a class (a standard error of 0.0007 at 0.95), but for columns with more than 2,000
     different values, whose rates are learned from all rows. Columns whose values hardly repeat
-    have no rates to be learned.
+    have no rates to be learned. For labels that are not yes or no: `class_leaks.py`.
 
     Returns:
         A finding for each column above `validation.leak_auc`, the strongest first.
     """
     limit = subject.settings.validation.leak_auc
+    binary = subject.label.kind == "binary"
+    measure = "ranks the labels with an AUC of" if binary else _WORDS[subject.label.kind]
     found = []
     for name in subject.judged:
-        ways = (
-            _by_null(subject, name),
-            _by_order(subject, name),
-            _by_rate(subject, name),
-        )
-        auc, how = max(ways, key=lambda way: way[0])
+        auc, how = _of_yes_and_no(subject, name) if binary else ranked_alone(subject, name)
         if auc <= limit:
             continue
         found.append(
             subject.finding(
                 "leak",
-                f"the column {name!r} alone ranks the labels with an AUC of {auc:.3f} (limit "
+                f"the column {name!r} alone {measure} {auc:.3f} (limit "
                 f"{limit:g}), {how}: it seems to know them",
                 column=name, measured=auc, limit=limit,
                 hint="find out whether it is known at prediction time; if it truly is, raise "
@@ -50,6 +53,11 @@ def find_leaks(subject: Subject) -> list[Finding]:
             )
         )  # fmt: skip
     return sorted(found, key=lambda finding: (-(finding.measured or 0), finding.column))
+
+
+def _of_yes_and_no(subject: Subject, name: str) -> tuple[float, str]:
+    ways = (_by_null(subject, name), _by_order(subject, name), _by_rate(subject, name))
+    return max(ways, key=lambda way: way[0])
 
 
 def _by_null(subject: Subject, name: str) -> tuple[float, str]:

@@ -6,6 +6,7 @@ from math import exp, prod
 
 from components.common.data_figures import Finding
 from components.common.hashing import alike
+from components.common.tables import quoted
 from components.validate_data import drawn
 from components.validate_data.drawn import DRAWN, POSITIVE, ROWS, lowest
 from components.validate_data.subject import SAMPLE, Subject
@@ -38,7 +39,8 @@ def find_near_duplicates(subject: Subject) -> list[Finding]:
         "label"
     )
     if contradicting:
-        words += f"; {contradicting} of them have a twin with the other label"
+        other = "the other" if subject.label.kind == "binary" else "another"
+        words += f"; {contradicting} of them have a twin with {other} label"
     finding = subject.finding(
         "near_duplicates",
         words,
@@ -57,10 +59,17 @@ def _twins(
         "SELECT sum(rows), sum(rows) FILTER (rows > 1), "
         "sum(rows) FILTER (rows > 1 AND low < high) FROM "
         "(SELECT count(*) AS rows, min(positive) AS low, max(positive) AS high FROM "
-        f"(SELECT *, {alike(content, subject.columns)} AS alike, {POSITIVE} AS positive "
+        f"(SELECT *, {alike(content, subject.columns)} AS alike, {_truth(subject)} AS positive "
         f"FROM {source}) WHERE {among} GROUP BY alike)"
     )
     return rows or 0, twins or 0, contradicting or 0
+
+
+def _truth(subject: Subject) -> str:
+    """SQL: what must not differ between twins; numbers and sequences of twins may."""
+    if subject.label.kind == "multiclass":
+        return quoted(subject.label.shown[0])
+    return POSITIVE
 
 
 def _worth_counting(subject: Subject, content: list[str]) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from components.common.data_figures import LabelKind
 from training_core.errors import StoppedByGate
 
 FORMAT = "evertrain/profile/3"
@@ -168,11 +169,13 @@ class Profile:
     """A snapshot, or a part of one.
 
     Attributes:
+        label: The column that shows the label (`common/labels.py`), or the first of them.
         first_days: Of each cluster, in days since 1970, ascending; without a time column: 0, 1, …
         lengths: Of each cluster in days: 1, older ones 7, all that is older still 0.
         ordered: Whether clusters are days; otherwise they are hashed groups of rows.
         cluster_rows: int64 [3, clusters]: rows without label, labelled 0, labelled 1.
-        label_rows: Rows without label, labelled 0, labelled 1; among them those whose time is null
+        label_rows: Rows without label, labelled 0, labelled 1 (not binary: all that
+            are labelled, and none); among them those whose time is null
             or later than that of 999 in 1,000, which are in no cluster.
     """
 
@@ -184,11 +187,25 @@ class Profile:
     cluster_rows: Counts
     label_rows: tuple[int, int, int]
     columns: dict[str, ColumnProfile]
+    label_kind: LabelKind = "binary"
+    label_columns: list[str] = field(default_factory=list)
+
+    @property
+    def shows_label(self) -> set[str]:
+        """The columns that show the label."""
+        return {self.label, *self.label_columns}
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether any row in a cluster has a label."""
+        return bool(self.cluster_rows[1:].any())
 
     @property
     def label_mean(self) -> float | None:
-        """Share of the labelled rows in clusters whose label is 1."""
+        """Share of the labelled rows in clusters whose label is 1; None: it is not binary."""
         _, negatives, positives = (int(n) for n in self.cluster_rows.sum(axis=1))
+        if self.label_kind != "binary":
+            return None
         return positives / (negatives + positives) if negatives + positives else None
 
     def to_json(self) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import pyarrow as pa
 
+from components.common.labels import Label
 from components.common.settings import ProjectSettings
 from components.common.tables import quoted
 from components.validate_data.clusters import Clusters
-from components.validate_data.drawn import DRAWN, SAMPLE, Drawn, lowest, place_of
+from components.validate_data.drawn import DRAWN, SAMPLE, Drawn, is_labelled, lowest, place_of
 from components.validate_data.profile import Kind
 
 _BATCH = 1 << 17
@@ -47,7 +48,7 @@ def stream(
     *,
     types: Mapping[str, str],
     hashed: Set[str],
-    label: str | None,
+    group: str,
     clusters: Clusters,
 ) -> Iterator[pa.RecordBatch]:
     """Read all rows, the next batch while one is counted.
@@ -55,18 +56,13 @@ def stream(
     Args:
         types: Of the columns to read.
         hashed: Those whose hash is wanted, too.
-        label: The label's column, if there is one; above one half counts as 1.
+        group: SQL for each row's group of labels (`group_of`).
 
     Yields:
-        Batches of `day` (int32, as `clusters.expression` has it), `label` (int32: 0 none, 1 no,
-        2 yes), `v<i>` for each column in the order of `types`, and `h<i>` where it is hashed.
+        Batches of `day` (int32, as `clusters.expression` has it), `label` (int32: its group),
+        `v<i>` for each column in the order of `types`, and `h<i>` where it is hashed.
     """
-    truth = f"CAST({quoted(label)} AS DOUBLE)" if label else "NULL::DOUBLE"
-    wanted = [
-        f"{clusters.expression} AS day",
-        f"(CASE WHEN {truth} IS NULL OR isnan({truth}) THEN 0 WHEN {truth} > 0.5 THEN 2 ELSE 1 END)"
-        "::INTEGER AS label",
-    ]
+    wanted = [f"{clusters.expression} AS day", f"({group})::INTEGER AS label"]
     for number, (name, type_) in enumerate(types.items()):
         wanted.append(f"{value_of(name, type_)} AS v{number}")
         if name in hashed:
@@ -78,6 +74,17 @@ def stream(
         while (batch := coming.result()) is not None:
             coming = reading.submit(next, reader, None)
             yield batch
+
+
+def group_of(label: Label, columns: Collection[str]) -> str:
+    """SQL for the group of labels that a row is in: 0 none, 1 no, 2 yes.
+
+    Of a label that is not binary, whatever it is, 1.
+    """
+    if any(name not in columns for name in label.shown):
+        return "0"
+    yes = f"{quoted(label.shown[0])} > 0.5" if label.kind == "binary" else "false"
+    return f"CASE WHEN NOT ({is_labelled(label)}) THEN 0 WHEN {yes} THEN 2 ELSE 1 END"
 
 
 def sample(

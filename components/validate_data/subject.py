@@ -11,16 +11,16 @@ import duckdb
 
 from components.common.data_figures import Finding
 from components.common.data_settings import CheckName
+from components.common.labels import Label
 from components.common.settings import ProjectSettings
 from components.common.tables import columns_of
 from components.validate_data.drawn import (
-    A_CLASS,
     DRAWN,
+    LABELLED,
     PLACE,
     POSITIVE,
     ROWS,
     Drawn,
-    lowest,
 )
 from components.validate_data.profile import ColumnProfile, Profile
 
@@ -32,26 +32,29 @@ class Subject:
     """Some rows in DuckDB and what is known of them beforehand.
 
     The view `ROWS` and its columns `POSITIVE` and `PLACE` are those of `drawn.py`. The view
-    `SAMPLE` has of each class the 100,000 rows with the lowest places, or all.
+    `SAMPLE` has of each of two classes the 100,000 rows with the lowest places, or all; of a label
+    that is not binary so many of the labelled rows.
 
     Attributes:
         columns: DuckDB types by name.
         seen: What a profile in cells of its own says of each column.
         rows: Number of them.
-        positives: Rows with a positive label.
-        negatives: Rows with a negative one.
+        labelled: Of those, with a label.
+        positives: With a label that is yes.
+        negatives: With one that is no.
         features: Columns that the task reads.
         now: When the snapshot was taken, with its time zone.
     """
 
     connection: duckdb.DuckDBPyConnection
     settings: ProjectSettings
-    label: str
+    label: Label
     features: tuple[str, ...]
     now: datetime
     columns: dict[str, str]
     seen: dict[str, ColumnProfile]
     rows: int
+    labelled: int
     positives: int
     negatives: int
 
@@ -60,9 +63,14 @@ class Subject:
         return self.settings.data.time_column
 
     @property
+    def label_columns(self) -> set[str]:
+        """Columns that hold the label, as it came and as it is shown."""
+        return {*self.label.columns, *self.label.shown}
+
+    @property
     def content(self) -> list[str]:
         """Columns that describe a row: neither its key, nor its time, nor its label."""
-        beside = {*self.settings.data.row_key, self.time_column, self.label}
+        beside = {*self.settings.data.row_key, self.time_column, *self.label.beside}
         return [name for name in self.columns if name not in beside]
 
     @property
@@ -117,17 +125,15 @@ def look_at(
     profile: Profile,
     *,
     settings: ProjectSettings,
-    label: str,
+    label: Label,
     features: Sequence[str],
     now: datetime,
 ) -> Subject:
     """Make the view `SAMPLE` of what was drawn."""
-    beside = (POSITIVE.strip('"'), PLACE.strip('"'))
+    beside = [name.strip('"') for name in (LABELLED, POSITIVE, PLACE)]
     columns = {n: t for n, t in columns_of(connection, ROWS).items() if n not in beside}
     connection.execute(
-        f"CREATE OR REPLACE VIEW {SAMPLE} AS SELECT * FROM {DRAWN} WHERE CASE "
-        f"WHEN {POSITIVE} THEN {lowest(A_CLASS, drawn.positives)} "
-        f"WHEN NOT {POSITIVE} THEN {lowest(A_CLASS, drawn.negatives)} ELSE false END"
+        f"CREATE OR REPLACE VIEW {SAMPLE} AS SELECT * FROM {DRAWN} WHERE {drawn.trusted}"
     )
     return Subject(
         connection=connection,
@@ -138,6 +144,7 @@ def look_at(
         columns=columns,
         seen=profile.columns,
         rows=drawn.rows,
+        labelled=drawn.labelled,
         positives=drawn.positives,
         negatives=drawn.negatives,
     )

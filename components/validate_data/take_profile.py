@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from components.common.labels import Label
 from components.common.settings import ProjectSettings
 from components.common.tables import NUMBER, OBJECT, columns_of
 from components.validate_data.cells import cells_from
@@ -31,7 +32,7 @@ from components.validate_data.profile import (
     Profile,
     significant,
 )
-from components.validate_data.row_stream import kind_of, sample, stream, unnamed
+from components.validate_data.row_stream import group_of, kind_of, sample, stream, unnamed
 
 _NAMED = 20  # values without a cell that are told
 _QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -81,7 +82,7 @@ def take_profile(
     view: str,
     *,
     settings: ProjectSettings,
-    label: str,
+    label: Label,
     edges: Profile | None = None,
 ) -> Profile:
     """Count the rows of a view: `take_profiles` for one profile."""
@@ -93,7 +94,7 @@ def take_profiles(
     view: str,
     *,
     settings: ProjectSettings,
-    label: str,
+    label: Label,
     edges: Sequence[Profile | None],
     drawn: Drawn | None = None,
 ) -> list[Profile]:
@@ -106,7 +107,7 @@ def take_profiles(
         connection: As `open_tables` gives it.
         view: With one row per row of the data.
         settings: Which columns are the key and the time.
-        label: The label's column; above one half counts as 1.
+        label: Of the task; of a binary one, above one half counts as 1.
         edges: For each profile wanted: count in the cells of this one, so that the two can be
             compared. A column that it lacks, or has as another kind, gets cells of its own. None:
             all columns do.
@@ -122,7 +123,7 @@ def take_profiles(
     threads = connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
     source = stream(
         connection, view, types=types, hashed={c.name for c in counted if c.needs_hash},
-        label=label if label in types else None, clusters=clusters,
+        group=group_of(label, types), clusters=clusters,
     )  # fmt: skip
     with ThreadPoolExecutor(threads) as pool:
         for batch in source:
@@ -139,7 +140,9 @@ def take_profiles(
     return [
         Profile(
             rows=rows,
-            label=label,
+            label=label.shown[0],
+            label_kind=label.kind,
+            label_columns=list(label.shown),
             ordered=clusters.newest is not None,
             first_days=first_days[filled],
             lengths=lengths[filled],

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
+from components.common.labels import Label
 from components.common.settings import ProjectSettings
 from components.common.tables import LocalObject, add_view, open_tables
 from components.validate_data.profile import Profile
@@ -30,6 +31,7 @@ def settings_of(**data: object) -> ProjectSettings:
     )
 
 
+LABEL = Label("binary", ("bought",), lambda frame: frame["bought"].to_numpy())
 SETTINGS = settings_of()
 
 
@@ -86,5 +88,5 @@ def profile_of(
 ) -> Profile:
     """The profile of some rows, as it comes back from the object store."""
     with view_of(folder, *parts, settings=settings) as connection:
-        found = take_profile(connection, "rows", settings=settings, label="bought", edges=edges)
+        found = take_profile(connection, "rows", settings=settings, label=LABEL, edges=edges)
     return Profile.from_json(found.to_json())

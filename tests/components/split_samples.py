@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from components.common.data_figures import Proof
+from components.common.labels import Label
 from components.common.project import open_project
 from components.common.settings import ProjectSettings
 from components.common.tables import LocalObject, add_view, open_tables
@@ -34,6 +35,9 @@ def by(project: Path, rule: str) -> ProjectSettings:
 
 def target(frame: pd.DataFrame) -> np.ndarray:
     return np.asarray(pd.to_numeric(frame["bought"], errors="coerce"), dtype=np.float32)
+
+
+LABEL = Label("binary", ("bought",), target)
 
 
 @dataclass
@@ -59,7 +63,7 @@ def split(rows: pd.DataFrame, settings: ProjectSettings, folder: Path) -> Iterat
     rows.to_parquet(source, index=False)
     with open_tables(settings.data, readable=[folder], scratch=folder / "scratch") as connection:
         keep_all(connection, [LocalObject("rows", source, len(rows))])
-        division = divide(connection, settings=settings, label="bought", target=target)
+        division = divide(connection, settings=settings, label=LABEL)
         files = write_parts(connection, division, settings=settings, folder=folder)
         yield Made(connection, division, {name: file.path for name, file in files.items()})
 
@@ -70,7 +74,7 @@ def prove(made: Made, settings: ProjectSettings) -> list[Proof]:
         made.connection.execute(f'DROP VIEW IF EXISTS {name}; DROP VIEW IF EXISTS "located_{name}"')
         add_view(made.connection, name, [LocalObject(name, path, 0)])
     parts = made.division.parts
-    return prove_apart(made.connection, settings=settings, parts=parts, label="bought")
+    return prove_apart(made.connection, settings=settings, parts=parts, label=LABEL)
 
 
 def divided(rows: pd.DataFrame, settings: ProjectSettings, folder: Path) -> Made:

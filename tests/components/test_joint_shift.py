@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from profile_rows import SETTINGS, make_rows, view_of
+from profile_rows import LABEL, SETTINGS, make_rows, view_of
 
 from components.validate_data.joint_shift import joint_shift, joint_shift_findings, sample_rows
 
@@ -33,7 +33,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
 def test_a_broken_pair_is_found_and_named(before: pa.Table, tmp_path: Path) -> None:
     now = pairs(120, 40).drop(columns="warmth")
     now["twin"] = now.twin.sample(frac=1, random_state=0).to_numpy()
-    found = joint_shift(sampled(tmp_path, now), before, label="bought")
+    found = joint_shift(sampled(tmp_path, now), before, label=LABEL)
     assert found is not None
     assert found.auc > 0.75
     assert set(found.columns) == {"number", "twin"}
@@ -46,7 +46,7 @@ def test_a_broken_pair_is_found_and_named(before: pa.Table, tmp_path: Path) -> N
 
 def test_clean_rows_are_not_told_apart(before: pa.Table, tmp_path: Path) -> None:
     found = joint_shift(
-        sampled(tmp_path, pairs(120, 40).drop(columns="warmth")), before, label="bought"
+        sampled(tmp_path, pairs(120, 40).drop(columns="warmth")), before, label=LABEL
     )
     assert found is not None
     assert found.auc < 0.65
@@ -57,7 +57,7 @@ def test_label_time_and_key_are_left_out(before: pa.Table, tmp_path: Path) -> No
     now = pairs(120, 40).drop(columns="warmth").assign(bought=1.0)
     table = sampled(tmp_path, now)
     assert not {"id", "when"} & set(table.column_names)
-    found = joint_shift(table, before, label="bought")
+    found = joint_shift(table, before, label=LABEL)
     assert found is not None
     assert found.auc < 0.65
 
@@ -72,5 +72,5 @@ def test_a_sample_is_the_same_in_any_order(tmp_path: Path) -> None:
 
 
 def test_too_few_rows_say_nothing(before: pa.Table, tmp_path: Path) -> None:
-    assert joint_shift(sampled(tmp_path, pairs(120, 2)), before, label="bought") is None
+    assert joint_shift(sampled(tmp_path, pairs(120, 2)), before, label=LABEL) is None
     assert joint_shift_findings(None, SETTINGS) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from profile_rows import SETTINGS, settings_of
 
-from components.common.data_figures import NotRun
+from components.common.data_figures import LabelKind, NotRun
 from components.common.data_settings import USUAL_LEVELS
 from components.common.settings import ProjectSettings
 from components.validate_data.not_run import CHANGE, TRUST, not_run
@@ -16,9 +16,11 @@ from tests.small_project.data_steps import run_data_steps
 from tests.small_project.make_data import month
 
 
-def why(settings: ProjectSettings = SETTINGS, **but: bool) -> dict[str, set[str]]:
+def why(
+    settings: ProjectSettings = SETTINGS, kind: LabelKind = "binary", **but: bool
+) -> dict[str, set[str]]:
     all_well = dict.fromkeys(("rows", "readable", "fits", "known", "compared"), True)
-    return {one.why: set(one.checks) for one in not_run(settings, **(all_well | but))}
+    return {one.why: set(one.checks) for one in not_run(settings, kind=kind, **(all_well | but))}
 
 
 def test_every_check_is_of_changes_of_trust_or_of_objects() -> None:

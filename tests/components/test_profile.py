@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from profile_rows import make_rows, profile_of, settings_of, view_of
+from profile_rows import LABEL, make_rows, profile_of, settings_of, view_of
 from scipy.stats.contingency import association
 
 from components.validate_data.column_figures import column_figures
@@ -178,7 +178,7 @@ def test_the_file_is_small(tmp_path: Path) -> None:
         rows[f"c{number}"] = random.normal(size=len(rows))
     with view_of(tmp_path, rows) as connection:
         text = take_profile(
-            connection, "rows", settings=settings_of(), label="bought"
+            connection, "rows", settings=settings_of(), label=LABEL
         ).to_json()  # fmt: skip
     assert len(text) < 1_000_000
 

@@ -7,58 +7,55 @@ from typing import Any
 
 import pytest
 
-from components.common.project import Project, open_project
+from components.common.project import open_project
 from components.common.runnable import runnable_task
 from components.train_baseline.step import refuse_absent
 from components.validate_data import step as validate_data
+from tests.small_kinds.make_kind import make_kind
 from tests.small_project.command import evertrain
 from training_core.errors import ConfigurationError
 
-KINDS = {
-    "multiclass": "MulticlassTask", "multilabel": "MultilabelTask",
-    "regression": "RegressionTask", "sequence": "SequenceTask",
-}  # fmt: skip
-
-
-def of_kind(project: Path, kind: str) -> Project:
-    """The small project, its task of another kind."""
-    file = project / "task.py"
-    code = file.read_text().replace("BinaryTask, Preprocessor", f"{KINDS[kind]}, Preprocessor")
-    file.write_text(code.replace("SmallTask(BinaryTask)", f"SmallTask({KINDS[kind]})"))
-    if kind == "sequence":
-        file.write_text(file.read_text() + "\n    target = None\n")
-    return open_project(project)
+KINDS = ("multiclass", "multilabel", "regression", "sequence")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_task_of_another_kind_is_refused_with_the_steps_that_cannot_take_it(
-    fresh_project: Path, kind: str
+def test_a_task_of_each_kind_can_be_run(tmp_path: Path, kind: str) -> None:
+    assert runnable_task(open_project(make_kind(tmp_path, kind))).kind == kind
+
+
+def test_a_metric_that_the_kind_does_not_have_is_refused_before_anything_is_read(
+    tmp_path: Path,
 ) -> None:
-    with pytest.raises(ConfigurationError, match="take binary tasks only") as refused:
-        runnable_task(of_kind(fresh_project, kind))
-    for words in (f"is a {kind} task", "task:SmallTask", "split_data", "validate_data"):
-        assert words in refused.value.what
-    assert f"evertrain check {fresh_project}" in refused.value.hint
-
-
-def test_the_command_refuses_it_before_anything_is_read(fresh_project: Path) -> None:
-    of_kind(fresh_project, "regression")
-    ended = evertrain("run", fresh_project)
+    project = make_kind(tmp_path, "regression")
+    ended = evertrain("run", project, "--set", "decision.metric=log_loss")
     assert ended.code == 2
-    assert "is a regression task" in ended.err
-    assert not (fresh_project / ".evertrain").exists()
+    assert "is a regression task, which has no metric 'log_loss' (decision.metric)" in ended.err
+    assert "squared_error" in ended.err
+    assert not (project / ".evertrain").exists()
+    with pytest.raises(ConfigurationError, match="metric 'auc'"):
+        runnable_task(open_project(project, overrides=["decision.floors={auc: 0.6}"]))
+
+
+@pytest.mark.parametrize("kind", ["multilabel", "regression", "sequence"])
+def test_what_has_no_classes_cannot_be_divided_within_them(tmp_path: Path, kind: str) -> None:
+    asked = ["split={by: stratified, holdout: 0.2, validation: 0.1}"]
+    project = open_project(make_kind(tmp_path, kind), overrides=asked)
+    with pytest.raises(ConfigurationError, match=f"is a {kind} task, and split.by") as refused:
+        runnable_task(project)
+    assert "split.by: hash" in refused.value.hint
 
 
 def test_a_run_that_no_command_started_is_stopped_by_its_first_step_that_reads_the_task(
-    fresh_project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    of_kind(fresh_project, "regression")
+    project = make_kind(tmp_path, "regression")
     monkeypatch.setenv("EVERTRAIN_RUN_ID", "r")
     unused: Any = None
+    asked = ["decision.metric=log_loss"]
     with pytest.raises(SystemExit) as ended:
-        validate_data.run(str(fresh_project), "", [], "key", "digest", "", "", unused)
+        validate_data.run(str(project), "", asked, "key", "digest", "", "", unused)
     assert ended.value.code == 2
-    assert "is a regression task" in capsys.readouterr().err
+    assert "has no metric 'log_loss'" in capsys.readouterr().err
 
 
 def test_a_rule_that_must_be_beaten_has_to_be_there(fresh_project: Path) -> None:

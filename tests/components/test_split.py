@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from split_samples import PARTS, SHARES, by, divided, prove, settings_of, split
+from split_samples import LABEL, PARTS, SHARES, by, divided, prove, settings_of, split
 
 from components.common.targets import lost_labels
 from components.split_data.sides import seen_by_training
@@ -203,7 +203,7 @@ def test_values_of_the_label_that_are_no_target_are_named(project: Path, tmp_pat
     written = rows["bought"].astype(int).astype(str).mask(rows.index % 10 == 0, "perhaps")
     rows["bought"] = written.mask(rows.index % 10 == 1, None)
     with split(rows, settings_of(project), tmp_path / "split") as made:
-        assert lost_labels(made.connection, "kept", "bought") == [("bought", "perhaps", 0.1)]
+        assert lost_labels(made.connection, "kept", LABEL) == [("bought", "perhaps", 0.1)]
 
 
 def test_parts_are_read_as_the_snapshot_was_and_are_the_same_bytes_again(

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from components.common.data_figures import Finding
+from components.common.labels import Label
 from components.common.settings import ProjectSettings
 from components.common.tables import LocalObject, add_view, open_tables
 from components.common.targets import add_label_views
@@ -42,6 +43,9 @@ def target(frame: pd.DataFrame) -> np.ndarray:
     return np.asarray(pd.to_numeric(frame["label"], errors="coerce"), dtype=np.float32)
 
 
+LABEL = Label("binary", ("label",), target)
+
+
 def trust(
     data: pd.DataFrame,
     folder: Path,
@@ -67,11 +71,11 @@ def trust(
     data.to_parquet(file, index=False)
     with open_tables(settings.data, readable=[folder], scratch=folder / "scratch") as connection:
         add_view(connection, "kept", [LocalObject("rows", file, len(data))])
-        rows = add_label_views(connection, label="label", target=target)
-        drawn = draw(connection, rows, data=settings.data, label="label")
-        profile = take_profile(connection, rows, settings=settings, label="label")
+        rows = add_label_views(connection, LABEL)
+        drawn = draw(connection, rows, data=settings.data, label=LABEL)
+        profile = take_profile(connection, rows, settings=settings, label=LABEL)
         return find_all(
-            connection, drawn, profile, settings=settings, label="label", features=features, now=NOW
+            connection, drawn, profile, settings=settings, label=LABEL, features=features, now=NOW
         )
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from components.common.data_figures import Finding
+from components.common.labels import Label
 from components.common.settings import ProjectSettings
 from components.validate_data.drift import drift_from
 from components.validate_data.profile import Profile
@@ -36,13 +37,16 @@ def months(
     return some
 
 
+LABEL = Label("binary", ("late",), lambda frame: frame["late"].to_numpy())
+
+
 def profile_of(rows: pd.DataFrame, folder: Path, edges: Profile | None = None) -> Profile:
     path = folder / "rows.parquet"
     rows.to_parquet(path, index=False)
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"CREATE VIEW rows AS SELECT * FROM '{path}'")
-        return take_profile(connection, "rows", settings=SETTINGS, label="late", edges=edges)
+        return take_profile(connection, "rows", settings=SETTINGS, label=LABEL, edges=edges)
 
 
 def findings_of(now: pd.DataFrame, before: Profile, folder: Path) -> list[Finding]:

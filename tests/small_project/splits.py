@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 
+from components.common.labels import Label
 from components.common.layout import put_object
 from components.common.project import open_project
 from components.common.tables import LocalObject, add_view, open_tables
@@ -30,7 +31,7 @@ def write_splits(project: Path, store: ObjectStore | None = None) -> Path:
     rows.to_parquet(file, index=False)
     with open_tables(settings.data, readable=[project], scratch=project / "scratch") as connection:
         keep_all(connection, [LocalObject("rows", file, len(rows))])
-        division = divide(connection, settings=settings, label=task.label, target=task.target)
+        division = divide(connection, settings=settings, label=Label.of(task))
         files = write_parts(connection, division, settings=settings, folder=project)
     store = store or FolderStore(project / ".evertrain" / "store")
     parts = {n: {"sha256": put_object(store, f.path), "rows": f.rows} for n, f in files.items()}
