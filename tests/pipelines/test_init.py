@@ -19,7 +19,8 @@ from great_expectations.data_context.types.base import ProgressBarsConfig
 from init_samples import orders, write, written
 
 from components.common.project import open_project
-from pipelines.init.writing import FILES, literal, scalar
+from pipelines.init.rendering import literal, scalar
+from pipelines.init.writing import FILES
 from tests.small_project.command import REPOSITORY, environment, evertrain
 from training_core import TabularPreprocessor
 from training_core.package import write_package
