@@ -184,4 +184,5 @@ class SplitFigures(Figures):
     rule: str
     proof: list[Proof]
     kind: LabelKind = "binary"
-    rare: list[str] = Field(default_factory=list)  # in words: rare classes that a part lacks
+    # in words: values of the label that are none, rare classes that a part lacks
+    notes: list[str] = Field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -19,6 +20,14 @@ TARGETS = "targets"
 TARGET = '"evertrain target"'  # a name that no data has
 _NAMED = 100  # values of the label that are named
 _AT_ONCE = 100_000  # different labels that are in Python at a time
+_TOLD, _LONG = 3, 60  # values in a sentence, characters of each
+_NONE_OF = {
+    "binary": "no yes or no",
+    "multiclass": "no class of the task",
+    "multilabel": "no yes or no",
+    "regression": "no number",
+    "sequence": "no sequence of a token or more",
+}
 _SEQUENCES_AT_ONCE = 2_000  # a target of 1,000 tokens takes 8 KB
 
 
@@ -122,6 +131,23 @@ def lost_labels(connection: duckdb.DuckDBPyConnection, view: str, label: Label) 
             if plain == plain:  # NaN is no value
                 lost.append(LostLabel(name, plain, count / rows))
     return lost
+
+
+def lost_words(lost: Sequence[LostLabel], label: Label) -> str:
+    """Say which values of the label are none; empty: there are no such values."""
+    told = [
+        f"{_cut(each.value)} in {each.column!r} ({each.share:.2%} of the rows)" for each in lost
+    ]
+    if not told:
+        return ""
+    more = f" and {len(told) - _TOLD} other values" if len(told) > _TOLD else ""
+    is_none = f"{'is' if len(told) == 1 else 'are'} {_NONE_OF[label.kind]}"
+    return f"{', '.join(told[:_TOLD])}{more} {is_none}"
+
+
+def _cut(value: object) -> str:
+    said = repr(value)
+    return said if len(said) <= _LONG else f"{said[:_LONG]}…"
 
 
 def add_label_views(connection: duckdb.DuckDBPyConnection, label: Label) -> str:

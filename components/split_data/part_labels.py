@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -11,8 +12,11 @@ from components.common.data_settings import SplitSettings
 from components.common.labels import Label
 from components.common.rows import PARTS
 from components.common.tables import text
-from components.common.targets import TARGET, shown_of
+from components.common.targets import TARGET, lost_words, shown_of
 from training_core.errors import StoppedByGate
+
+if TYPE_CHECKING:
+    from training_core.checks.lost_labels import LostLabel
 
 _NAMED = 5
 
@@ -75,7 +79,11 @@ def _of_many(connection: duckdb.DuckDBPyConnection, where: str, label: Label) ->
 
 
 def refuse_missing(
-    parts: Mapping[str, PartLabels], label: Label, split: SplitSettings
+    parts: Mapping[str, PartLabels],
+    label: Label,
+    split: SplitSettings,
+    *,
+    lost: Sequence[LostLabel] = (),
 ) -> list[str]:
     """Stop where a part lacks a class that it needs.
 
@@ -84,6 +92,12 @@ def refuse_missing(
     in all parts together: of rarer ones a part may have none by chance. A binary task needs both
     classes in each part, whatever their number. Numbers and sequences have no classes; of numbers
     train needs two that differ.
+
+    Args:
+        parts: By name.
+        label: Of the task.
+        split: Its `rare_class`.
+        lost: Values that may be classes, written otherwise.
 
     Returns:
         In words, which rare classes a part lacks.
@@ -112,7 +126,7 @@ def refuse_missing(
             lacking = [name for name in lacking if name not in few]
             rare += [f"{part} has no row of {_named(few, everywhere)}"] * bool(few)
         if lacking:
-            raise _fault(part, lacking, everywhere, label, split)
+            raise _fault(part, lacking, everywhere, label, split, lost)
     return rare
 
 
@@ -126,17 +140,20 @@ def _rows_of_each(parts: Mapping[str, PartLabels], label: Label) -> dict[str, in
 
 
 def _fault(
-    part: str, lacking: list[str], everywhere: dict[str, int], label: Label, split: SplitSettings
+    part: str,
+    lacking: list[str],
+    everywhere: dict[str, int],
+    label: Label,
+    split: SplitSettings,
+    lost: Sequence[LostLabel],
 ) -> StoppedByGate:
     what = "answer" if label.kind == "multilabel" else "class"
     said = f"the {part} part has no row of the {what} {_named(lacking, everywhere)}"
-    if not any(everywhere[name] for name in lacking):
-        hint = (
-            f"no row at all has it: take it out of {label.owner}, or ask where its rows went"
-            if label.kind == "multilabel"
-            else f"no row at all has it: take it out of {label.owner}.classes, or ask where its "
-            "rows went"
-        )
+    if not all(everywhere[name] for name in lacking):
+        where = f"{label.owner}.{'labels' if label.kind == 'multilabel' else 'classes'}"
+        hint = f"ask where its rows went, or take it out of {where}"
+        if written := lost_words(lost, label):
+            hint = f"is it written otherwise? {written}; else {hint}"
     elif part == "train":
         hint = "what is never shown is never learned: bring more of its rows, or make the other "
         hint += "parts smaller (split.holdout, split.validation)"

@@ -60,10 +60,11 @@ def prove_apart(
     if split.by == "stratified":
         proof += [_class_shares(connection, part, settings, label) for part in PARTS[1:]]
     beside = {*key, *label.beside, settings.data.time_column}
+    but_for = "key and time" if label.is_input else "key, time and label"
     return [
         *proof,
-        _near_duplicates(connection, "train", ("validation", "holdout"), beside, parts),
-        _near_duplicates(connection, "validation", ("holdout",), beside, parts),
+        _near_duplicates(connection, "train", ("validation", "holdout"), beside, parts, but_for),
+        _near_duplicates(connection, "validation", ("holdout",), beside, parts, but_for),
     ]
 
 
@@ -159,12 +160,13 @@ def _near_duplicates(
     later: Sequence[str],
     beside: set[str | None],
     parts: dict[str, Part],
+    but_for: str,
 ) -> Proof:
     """How many rows of later parts equal one of the earlier but for key, time and label."""
     columns = columns_of(connection, earlier)
     content = [name for name in columns if name not in beside]
     names = " and of ".join(later)
-    claim = f"rows of {names} that a row of {earlier} equals but for key, time and label"
+    claim = f"rows of {names} that a row of {earlier} equals but for {but_for}"
     if not content:
         return Proof(claim=claim, query="", answer="there are no other columns")
     hashed = alike(content, columns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -20,10 +21,20 @@ from components.common.layout import digest_of
 from components.common.rows import PARTS
 from components.common.settings import ProjectSettings
 from components.common.tables import columns_of, quoted, text
-from components.common.targets import TARGET, add_targets, labelled, shown_of
+from components.common.targets import (
+    TARGET,
+    add_targets,
+    labelled,
+    lost_labels,
+    lost_words,
+    shown_of,
+)
 from components.common.values import utc
 from components.split_data.part_labels import labels_of, refuse_missing
 from training_core.errors import StoppedByGate
+
+if TYPE_CHECKING:
+    from training_core.checks.lost_labels import LostLabel
 
 SIDED = "sided"
 SIDE = '"evertrain side"'  # a name that no data has
@@ -37,11 +48,13 @@ class Division:
     Attributes:
         parts: What each part holds; its times are empty where the data has no time column.
         unlabelled: Rows that are in no part.
+        lost: Values of the label that are there, and are none.
         rare: In words, which rare classes a part lacks.
     """
 
     parts: dict[str, Part]
     unlabelled: int
+    lost: list[LostLabel]
     rare: list[str]
 
 
@@ -66,10 +79,15 @@ def divide(
     add_targets(connection, kept, label)
     rows = _count(connection, f"SELECT count(*) FROM {quoted(kept)}")
     known = _count(connection, f"SELECT count(*) FROM {labelled(kept, label)}")
+    lost = lost_labels(connection, kept, label)
     if not known:
+        said = lost_words(lost, label)
         raise StoppedByGate(
-            f"none of the {rows} rows has a label in {', '.join(map(repr, label.columns))}",
-            hint="has the feed that brings the labels stopped?",
+            f"none of the {rows} rows has a label in {', '.join(map(repr, label.columns))}"
+            + (f": {said}" if said else ""),
+            hint=f"let {label.owner}.target read these values, or correct the column"
+            if said
+            else "has the feed that brings the labels stopped?",
         )
     columns = columns_of(connection, kept)
     source = labelled(f"located_{kept}", label)
@@ -88,11 +106,11 @@ def divide(
                 "split.validation)",
             )
     found = {n: labels_of(connection, SIDED, n, side=SIDE, label=label) for n in PARTS}
-    rare = refuse_missing(found, label, settings.split)
+    rare = refuse_missing(found, label, settings.split, lost=lost)
     for name, part in parts.items():
         part.labels = found[name].figures
         part.positive_rate = found[name].figures["yes"] if label.kind == "binary" else None
-    return Division(parts, rows - known, rare)
+    return Division(parts, rows - known, lost, rare)
 
 
 def side_of(

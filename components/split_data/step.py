@@ -14,10 +14,10 @@ from components.common.manifest import read_manifest
 from components.common.records import step
 from components.common.row_rules import cut
 from components.common.tables import add_view, open_tables
-from components.common.targets import lost_labels
+from components.common.targets import lost_words
 from components.split_data.parts import write_parts
 from components.split_data.proof import prove_apart
-from components.split_data.sides import divide, seen_by_training, words
+from components.split_data.sides import Division, divide, seen_by_training, words
 
 
 def run(
@@ -48,7 +48,6 @@ def run(
             add_view(connection, "rows", objects)
             cut(connection, "rows", settings.validation.row_rules)
             division = divide(connection, settings=settings, label=label)
-            lost = lost_labels(connection, "kept", label)
             files = write_parts(connection, division, settings=settings, folder=Path(made))
             for name, file in files.items():
                 add_view(connection, name, [file])
@@ -62,7 +61,7 @@ def run(
                 "parts": {name: {"sha256": stored[name], "rows": rows[name]} for name in stored},
                 "seen": seen_by_training(division.parts, settings),
                 "proof": [each.model_dump() for each in proof],
-                "lost_labels": lost,
+                "lost_labels": division.lost,
             },
         )
         context.say(
@@ -72,7 +71,13 @@ def run(
                 rule=words(settings.split),
                 proof=proof,
                 kind=label.kind,
-                rare=division.rare,
+                notes=[*_lost(division, label), *division.rare],
             )
         )
         log_metrics(metrics, {f"{name}_rows": count for name, count in rows.items()})
+
+
+def _lost(division: Division, label: Label) -> list[str]:
+    share = sum(each.share for each in division.lost)
+    said = lost_words(division.lost, label)
+    return [f"{share:.2%} of the rows are left out, for {said}"] if said else []

@@ -15,6 +15,11 @@ _HINT = (
     "look at its picture in the report: a season, a new product and a broken feed look different; "
     "if it is meant, set validation.levels"
 )
+_LABEL_HINTS = {
+    "binary": "were labels flipped, delayed, or is one class missing?",
+    "regression": "has its unit changed, its source, or what it measures?",
+    "sequence": "were sequences cut, joined, or read in another way?",
+}
 
 
 def fault_of_columns(
@@ -110,7 +115,7 @@ def label_finding(
         check="label_shift", column=column.column,
         level="block" if column.level == "block" else "warn",
         measured=measured, limit=limit, message=message,
-        hint="were labels flipped, delayed, or is one class missing?",
+        hint=_LABEL_HINTS.get(now.label_kind, _LABEL_HINTS["binary"]),
     )  # fmt: skip
 
 

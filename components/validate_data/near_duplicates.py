@@ -35,8 +35,8 @@ def find_near_duplicates(subject: Subject) -> list[Finding]:
     if share <= limit:
         return []
     words = (
-        f"{twins} of {subject.rows} rows ({share:.2%}) equal another row in all but key, time and "
-        "label"
+        f"{twins} of {subject.rows} rows ({share:.2%}) equal another row in all but key"
+        f"{' and time' if subject.label.is_input else ', time and label'}"
     )
     if contradicting:
         other = "the other" if subject.label.kind == "binary" else "another"
