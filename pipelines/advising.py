@@ -6,7 +6,6 @@ import io
 from dataclasses import dataclass
 from datetime import datetime
 
-import numpy as np
 import pandas as pd
 
 from components.common.advice import Advice, Kept, advise, moves_of
@@ -18,7 +17,8 @@ from components.common.decision_figures import EvaluateFigures
 from components.common.decision_settings import DecisionSettings
 from components.common.layout import home, project_store
 from components.common.local import fetch_objects
-from components.common.metrics import row_scores
+from components.common.metrics import mean_scores
+from components.common.predictions import some_from_columns
 from components.common.project import Project
 from components.common.records import read_records
 from components.common.rows import clusters_of, times_of
@@ -156,12 +156,15 @@ def kept_by(
 
     None: none of the rows is labelled, or nobody knows what it was promoted on.
     """
+    from training_core.examples import without_label  # it imports torch: a second and a half
+
     record = read_records(store, champion.run).get("evaluate_model")
     if record is None or not record.figures:
         return None
     task, settings = project.task(), project.settings
     truth = task.target(came.rows)
-    rows, truth = came.rows[~np.isnan(truth)], truth[~np.isnan(truth)]
+    known = ~without_label(truth, kind=task.kind)
+    rows, truth = came.rows[known], truth[known]
     if not len(rows):
         return None
     predicted = load_entry(store, champion, task, home(project) / "cache").predict(rows)
@@ -171,15 +174,16 @@ def kept_by(
     judged = judged.merge(came.held.drop_duplicates(key, keep="last"), on=key)
     if not len(judged):
         return None
-    promised = row_scores(
-        judged["truth"].to_numpy(), judged["challenger"].to_numpy(), kind=task.kind
-    )[metric]
+    then = some_from_columns(judged, ["truth", "challenger"])
+    promised = mean_scores(then["truth"].astype(truth.dtype), then["challenger"], kind=task.kind)[
+        metric
+    ]
     days = clusters_of(rows, settings)
     return Kept(
         metric=metric,
         promised=interval_of(promised, clusters_of(judged, settings), settings.decision),
         now=interval_of(
-            row_scores(truth, predicted, kind=task.kind)[metric], days, settings.decision
+            mean_scores(truth, predicted, kind=task.kind)[metric], days, settings.decision
         ),
         rows=len(rows),
         clusters=int(days.nunique()),

@@ -77,10 +77,13 @@ class Examples:
 
 
 def without_label(target: npt.NDArray[Any], *, kind: Kind) -> npt.NDArray[np.bool_]:
-    """Say of each row whether it has no label, bool [N]."""
+    """Say of each row whether it has no label, bool [N].
+
+    That is NaN or infinite, a class of -1, a sequence that is padding alone.
+    """
     if kind == "sequence":  # of padding alone
         nothing: npt.NDArray[np.bool_] = (target == PADDING).reshape(len(target), -1).all(axis=1)
         return nothing
-    wrong = target == -1 if kind == "multiclass" else np.isnan(target)
+    wrong = target == -1 if kind == "multiclass" else ~np.isfinite(target)
     missing: npt.NDArray[np.bool_] = wrong.reshape(len(target), -1).any(axis=1)
     return missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,12 @@ def as_columns(predictions: Mapping[str, Floats]) -> pd.DataFrame:
             told = values if values.ndim == 1 else list(np.ascontiguousarray(values))
             columns[f"{name}{SEPARATOR}{place}"] = told
     return pd.DataFrame(columns)
+
+
+def some_from_columns(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Floats]:
+    """Return predictions of these names, out of a frame that has other columns as well."""
+    kept = [c for c in frame.columns if c in names or str(c).rpartition(SEPARATOR)[0] in names]
+    return from_columns(frame[kept])
 
 
 def from_columns(frame: pd.DataFrame) -> dict[str, Floats]:

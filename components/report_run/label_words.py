@@ -6,11 +6,12 @@ from components.common.data_figures import Drift, LabelKind, Part, SplitFigures
 from components.report_run.formats import count, measured, percent, sentence, short
 
 _NO_LABEL = "Whether the label moved could not be measured."
-_USUAL = {
+_MOST = 5  # labels that are told; the table holds the rest
+_USUAL: dict[LabelKind, str] = {
     "multiclass": "the most frequent class of {} is {}, before {}",
-    "multilabel": "{} is yes in a share of {} of the rows that have it, before {}",
+    "multilabel": "the label {} is yes in {}, before in {}",
     "regression": "the mean of {} is {}, before {}",
-    "sequence": "the mean of {} is {}, before {}",
+    "sequence": "a sequence has {1} tokens in the mean, before {2}",
 }
 _NAMES: dict[LabelKind, str] = {
     "binary": "Positive labels",
@@ -34,13 +35,20 @@ def label(seen: Drift) -> str:
 
 
 def _labels(seen: Drift) -> list[str]:
-    """What is usual of each column that shows the label, now and before."""
+    """What is usual of the columns that show the label, now and before: the furthest first."""
+    told = [c for c in seen.columns if c.column in seen.label_columns and (c.now or c.before)]
     text = _USUAL.get(seen.label_kind, "{} is {}, before {}")
-    return [
-        text.format(*(short(each, 40) or "unknown" for each in (c.column, c.now, c.before)))
-        for c in seen.columns
-        if c.column in seen.label_columns and (c.now or c.before)
+    said = [
+        text.format(short(c.column, 40), _usual(seen, c.now), _usual(seen, c.before))
+        for c in told[:_MOST]
     ]
+    return said + [f"so much for {count(_MOST)} of {count(len(told))} labels"] * (len(told) > _MOST)
+
+
+def _usual(seen: Drift, value: str) -> str:
+    if seen.label_kind == "multilabel" and value:
+        return percent(float(value))
+    return short(value, 40) or "unknown"
 
 
 def label_fact(kind: LabelKind, seen: Drift | None) -> tuple[str, str, str]:

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from components.common.data_figures import SplitFigures
 from components.common.decision_figures import EvaluateFigures
-from components.common.metrics import row_scores
+from components.common.metrics import mean_scores
+from components.common.predictions import SEPARATOR, from_columns
 from components.common.row_rules import cut
 from components.common.rows import clusters_of, times_of
 from components.common.tables import NUMBER, LocalObject, add_view, open_tables
@@ -50,7 +51,7 @@ class Models:
         found = {}
         for name in names:
             predicted = self._package(name).predict(rows)
-            found[name] = row_scores(truth, predicted, kind=self.task.kind)[metric]
+            found[name] = mean_scores(truth, predicted, kind=self.task.kind)[metric]
         return pd.DataFrame(found)
 
     def _package(self, name: str) -> Any:
@@ -90,7 +91,11 @@ def score_period(models: Models, period: Period, names: Sequence[str]) -> pd.Dat
             assert column is not None
             rows = rows[times_of(rows, column) < period.end]
         truth = models.task.target(rows) if len(rows) else np.empty(0)
-        rows, truth = rows[~np.isnan(truth)], truth[~np.isnan(truth)]
+        if len(rows):
+            from training_core.examples import without_label  # it imports torch
+
+            labelled = ~without_label(truth, kind=models.task.kind)
+            rows, truth = rows[labelled], truth[labelled]
         if not len(rows):
             return None
         found = models.scores(rows, truth, missing)
@@ -124,7 +129,9 @@ def score_holdout(
     scratch = file.with_suffix(".rows")
     scratch.write_bytes(content)
     key = place.real.settings.data.row_key
-    held = pd.read_parquet(scratch)[[*key, "truth"]]
+    held = pd.read_parquet(scratch)
+    truths = [c for c in held if c == "truth" or str(c).startswith(f"truth{SEPARATOR}")]
+    held = held[[*key, *truths]]
     scratch.unlink()
     part = SplitFigures.model_validate(records["split_data"].figures).parts["holdout"]
     sources = [f for f in files(place) if (place.data / f.name).exists() and f.stem < date]
@@ -133,7 +140,10 @@ def score_holdout(
         sources = [f for f in sources if f.stem >= first]
     raw = pd.concat([pd.read_parquet(f) for f in sources], ignore_index=True)
     rows = held.merge(raw.drop_duplicates(key, keep="last"), on=key, how="inner")
-    found = models.scores(rows, rows["truth"].to_numpy(), missing)
+    truth = from_columns(rows[truths])["truth"]
+    if models.task.kind in ("multiclass", "sequence"):  # kept as real numbers, like all columns
+        truth = truth.astype(np.int64)
+    found = models.scores(rows, truth, missing)
     if known is None:
         days = clusters_of(rows, place.project.settings)
         known = pd.DataFrame({CLUSTER: days.astype(str).to_numpy()})

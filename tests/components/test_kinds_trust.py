@@ -169,7 +169,9 @@ MOVED: dict[str, tuple[str, Change, str]] = {
         "label", lambda r: r.assign(label=1000 * r["label"] + 1), "the label's mean was",
     ),
     "sequence": (
-        "word: tokens", lambda r: r.assign(word=r["word"].str[:3]), "mean number of tokens was 7.046 and is 2",
+        "word: tokens",
+        lambda r: r.assign(word=r["word"].str[:3]),
+        "the label's mean number of tokens was 7.046 and is 2",
     ),
 }  # fmt: skip
 

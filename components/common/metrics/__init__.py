@@ -19,7 +19,7 @@ from components.common.metrics.catalogue import (
     measured,
 )
 from components.common.metrics.contract import Family, Floats, Truth
-from components.common.metrics.rows import ROW_METRICS, row_scores
+from components.common.metrics.rows import ROW_METRICS, mean_scores, row_scores
 
 __all__ = [
     "HIGHER",
@@ -32,6 +32,7 @@ __all__ = [
     "drawn",
     "exact",
     "families_of",
+    "mean_scores",
     "measured",
     "row_scores",
 ]

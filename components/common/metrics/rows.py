@@ -46,6 +46,15 @@ def row_scores(truth: Truth, predictions: Floats, *, kind: Kind = "binary") -> d
     return _BY_KIND[kind](truth, predictions.astype(np.float64, copy=False))
 
 
+def mean_scores(truth: Truth, predictions: Floats, *, kind: Kind = "binary") -> dict[str, Floats]:
+    """Return the metrics of each row, of a sequence the mean over its tokens, each float64 [N].
+
+    For means in which each row counts once: a long sequence does not count more than a short one.
+    """
+    units = np.maximum(units_of(truth, kind), 1.0)
+    return {n: each / units for n, each in row_scores(truth, predictions, kind=kind).items()}
+
+
 def units_of(truth: Truth, kind: Kind) -> Floats:
     """Return over how many units each row's scores are summed, float64 [N]: tokens, or one."""
     if kind == "sequence":
