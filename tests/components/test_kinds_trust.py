@@ -13,6 +13,7 @@ from kind_rows import INPUTS, KINDS, SETTINGS, Tables, tables, two_months
 from sklearn.metrics import roc_auc_score
 
 from components.common.data_figures import ColumnDrift, Finding
+from components.common.settings import ProjectSettings
 from components.common.targets import add_label_views
 from components.validate_data.class_leaks import ranked_alone
 from components.validate_data.drawn import draw
@@ -108,9 +109,9 @@ def test_a_text_of_its_own_in_each_row_is_no_leak_and_no_id_where_it_is_what_is_
     tmp_path: Path,
 ) -> None:
     rows = two_months("sequence")
-    rows["word"] = [
-        f"{i:x}".translate(str.maketrans("0123456789", "abcdeabcde")) for i in rows["id"]
-    ]
+    digits = str.maketrans("01234", "abcde")
+    rows["word"] = [np.base_repr(i, 5).translate(digits) for i in rows["id"]]
+    assert rows["word"].is_unique
     with tables(rows, "sequence", tmp_path) as made:
         assert [f for f in made.findings() if f.check in ("leak", "id_feature")] == []
 
@@ -131,13 +132,18 @@ def past_and_next(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def drifted(
-    before: pd.DataFrame, now: pd.DataFrame, kind: str, folder: Path
+    before: pd.DataFrame,
+    now: pd.DataFrame,
+    kind: str,
+    folder: Path,
+    *,
+    settings: ProjectSettings = SETTINGS,
 ) -> tuple[dict[str, ColumnDrift], list[Finding], Profile]:
     with tables(before, kind, folder / "before") as made:
         old = made.profile()
     with tables(now, kind, folder / "now") as made:
         new = made.profile(edges=old)
-    drift, findings = drift_from(new, old, settings=SETTINGS)
+    drift, findings = drift_from(new, old, settings=settings)
     assert drift.label_kind == kind
     return {c.column: c for c in drift.columns}, findings, new
 
@@ -186,6 +192,18 @@ def test_a_label_that_moved_is_found_and_said_in_the_words_of_its_kind(
     (found,) = (f for f in findings if f.check == "label_shift")
     assert (found.column, found.level) == (name, "block")
     assert said in found.message
+
+
+def test_the_level_of_label_shift_holds_for_every_column_of_the_label(tmp_path: Path) -> None:
+    name, change, _ = MOVED["multilabel"]
+    past, following = past_and_next("multilabel")
+    validation = SETTINGS.validation.model_copy(update={"levels": {"label_shift": "warn"}})
+    settings = SETTINGS.model_copy(update={"validation": validation})
+    columns, findings, _ = drifted(
+        past, change(following), "multilabel", tmp_path, settings=settings
+    )
+    assert columns[name].level == "warn"
+    assert {f.level for f in findings if f.check == "label_shift"} == {"warn"}
 
 
 def test_labels_that_are_not_there_yet_are_no_shift(tmp_path: Path) -> None:

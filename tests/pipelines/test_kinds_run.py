@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from components.common.data_figures import NotRun, SplitFigures
@@ -41,7 +42,7 @@ def test_each_kind_is_trained_judged_and_promoted_and_its_champion_is_watched(
     tmp_path: Path, kind: str
 ) -> None:
     project = make_kind(tmp_path / kind, kind, 1, 2)
-    ended = evertrain("run", project, "--json")
+    ended = evertrain("run", project, "--json", timeout=900)
     assert ended.code == 0, ended.err
     assert ended.json["outcome"] == "promoted"
     store = FolderStore(project / ".evertrain" / "store")
@@ -59,3 +60,26 @@ def test_each_kind_is_trained_judged_and_promoted_and_its_champion_is_watched(
     unknown = " ".join(advice.json["unknown"])
     assert "could not be scored" not in unknown
     assert "how the champion does now" not in unknown  # March was scored
+
+
+BAD = {
+    "multiclass": ("label", "High", "'High' in 'label' (100.00% of the rows) is no class"),
+    "multilabel": ("second", "maybe", "'maybe' in 'second' (100.00% of the rows) is no yes or no"),
+    "regression": ("label", "1,5", "'1,5' in 'label' (100.00% of the rows) is no number"),
+    "sequence": ("word", "", "'' in 'word' (100.00% of the rows) is no sequence"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_that_are_none_stop_the_run_with_what_they_are_and_where(
+    tmp_path: Path, kind: str
+) -> None:
+    project = make_kind(tmp_path / kind, kind, 1)
+    column, bad, said = BAD[kind]
+    file = project / "data" / "2025-01.parquet"
+    pd.read_parquet(file).assign(**{column: bad}).to_parquet(file, index=False)
+    record = run_data_steps(project, "validation.levels={constant_column: off}")["split_data"]
+    assert record.status == "stopped"
+    assert "none of the 620 rows has a label in" in record.reason
+    assert said in record.reason
+    assert "target read these values, or correct the column" in record.hint
