@@ -70,7 +70,8 @@ def test_digits_are_learned_and_a_challenger_is_compared(tmp_path: Path) -> None
 def test_text_is_learned_and_a_challenger_is_compared(tmp_path: Path) -> None:
     quick = (
         "task.options.length=32", "task.options.width=32", "task.options.blocks=1",
-        "training.epochs=1", "decision.margin=1.0", "select.average=0",
+        "training.epochs=4", "training.batch_size=16", "training.optimiser.lr=0.006",
+        "decision.margin=1.0", "select.average=0",
     )  # fmt: skip
     land(TEXT, tmp_path / "data", "3,5")
     first = ran(TEXT, tmp_path, *quick)
