@@ -20,6 +20,7 @@ from pipelines import (
     cluster_commands,
     lease_commands,
     model_commands,
+    new_command,
     schedule_commands,
     show,
     watch_command,
@@ -68,6 +69,9 @@ def init(
     asking = Asking(take_proposals=yes, ask=show.ask if on_a_terminal() and not yes else None)
     given = Given(label=label, time=time, key=key, asking=asking)
     show.proposal(start(data, folder=project, given=given, force=force), as_json=as_json)
+
+
+app.command()(new_command.new)
 
 
 @app.command()

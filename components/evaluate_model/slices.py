@@ -147,7 +147,7 @@ class _Feature:
                 return None
             below = float(finite.min()) - 1.0
             return cls(str(column.name), np.where(np.isfinite(values), values, below), None)
-        if not column.map(lambda cell: cell is None or isinstance(cell, str) or cell != cell).all():
+        if not column.map(_is_text_or_missing).all():
             return None  # lists, times, bytes
         told = column.fillna("(missing)").astype(str)
         if told.nunique() > _MOST_DIFFERENT:
@@ -160,6 +160,11 @@ class _Feature:
         order = ((seen["sum"] + 20 * overall) / (seen["size"] + 20)).sort_values()
         values = told.map(order).fillna(overall).to_numpy(dtype=np.float64)
         return cls(str(column.name), values, order)
+
+
+def _is_text_or_missing(cell: object) -> bool:
+    """Not asked by `cell != cell`: of a list, such as an image, that has no one answer."""
+    return isinstance(cell, str) or (pd.api.types.is_scalar(cell) and bool(pd.isna(cell)))  # type: ignore[call-overload]
 
 
 def _words(tree: Any, leaf: int, features: list[_Feature]) -> str:

@@ -14,5 +14,6 @@ sizes        batch, passes, baselines: what follows from the number of rows
 suite        the Great Expectations suite
 proposal     all that was decided
 asking       what a person is asked, and when nobody is there
-writing      the files of the project
+writing      the files of the project: which there are, and what they say
+rendering    how files are written from templates; `pipelines.new` does so too
 """

@@ -20,8 +20,10 @@ class Written:
     proposal: Proposal
 
 
-def start(data: str, *, folder: Path, given: Given, force: bool = False) -> Written:
-    """Write a project for the data.
+def start(
+    data: str, *, folder: Path, given: Given, force: bool = False, script: str = ""
+) -> Written:
+    """Write a project for the data, which a script in the folder may have made.
 
     Raises:
         ConfigurationError: There is a project already, or something given is wrong or missing.
@@ -32,6 +34,6 @@ def start(data: str, *, folder: Path, given: Given, force: bool = False) -> Writ
     refuse_to_overwrite(folder, force=force)
     with open_sample(find_source(data)) as sample:
         proposal = propose(sample, given)
-        files = write_project(proposal, folder)
+        files = write_project(proposal, folder, script=script)
     open_project(folder)  # what was written is read as any project is
     return Written(folder, files, proposal)

@@ -25,7 +25,7 @@ def table(seed: int = 0) -> pd.DataFrame:
             "carrier": random.choice(["AA", "UA", "B6"], ROWS, p=[0.5, 0.3, 0.2]),
             "distance": random.gamma(2.0, 500.0, ROWS),
             "id": [f"row {i}" for i in range(ROWS)],
-            "parts": [[1, 2]] * ROWS,
+            "parts": [np.array([1, 2])] * ROWS,  # as Parquet hands out lists
         }
     )
 

@@ -19,7 +19,9 @@ from great_expectations.data_context.types.base import ProgressBarsConfig
 from init_samples import orders, write, written
 
 from components.common.project import open_project
-from pipelines.init.writing import FILES, literal, scalar
+from pipelines.init.rendering import literal, scalar
+from pipelines.init.writing import FILES
+from tests.pipelines.linting import lint
 from tests.small_project.command import REPOSITORY, environment, evertrain
 from training_core import TabularPreprocessor
 from training_core.package import write_package
@@ -78,17 +80,6 @@ def failed(project: Path, rows: pd.DataFrame, *, severity: str = "") -> list[str
         for r in found
         if not r.success and severity in ("", r.expectation_config.severity)
     ]
-
-
-def lint(file: Path) -> str:
-    """What ruff says of a file by this repository's rules, its form included."""
-    said = ""
-    for words in (["check"], ["format", "--diff"]):
-        rules = ["--config", REPOSITORY / "pyproject.toml"]
-        ruff = [sys.executable, "-m", "ruff", *words, *rules, file]
-        ended = subprocess.run(ruff, capture_output=True, text=True, check=False)
-        said += "" if ended.returncode == 0 else ended.stdout + ended.stderr
-    return said
 
 
 @pytest.fixture
