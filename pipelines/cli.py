@@ -20,6 +20,7 @@ from pipelines import (
     cluster_commands,
     lease_commands,
     model_commands,
+    profile_commands,
     schedule_commands,
     show,
     watch_command,
@@ -170,6 +171,7 @@ def compile_(
     show.lines(said, [f"compiled {output} (image {image})"], as_json=as_json)
 
 
+profile_commands.add_to(app)
 model_commands.add_to(app)
 app.command()(lease_commands.lease)
 

@@ -160,6 +160,7 @@ class Part(Figures):
     start: str
     end: str
     positive_rate: float
+    sha256: str = ""  # of its file in the object store; empty: recorded before this was said
 
 
 class Proof(Figures):

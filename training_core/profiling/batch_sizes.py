@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import torch
 
+from training_core.errors import TrainingFailed
 from training_core.examples import Examples
 from training_core.profiling.memory import Kept, free_bytes
 from training_core.profiling.planned import Planned, take_steps
@@ -59,7 +60,11 @@ def find_batch_sizes(
     seconds: float = _SECONDS,
     on_speed: Callable[[Speed], None] = lambda speed: None,
 ) -> BatchSizes:
-    """Time doubled batch sizes and find the largest that fits."""
+    """Time doubled batch sizes and find the largest that fits.
+
+    Raises:
+        TrainingFailed: None fits.
+    """
     device, free = planned.device, free_bytes(planned.device)
     most = planned.train_rows
     kept = kept_bytes(planned)
@@ -78,7 +83,10 @@ def find_batch_sizes(
         if speed.seconds > _SLOWEST:
             break
     if not speeds:
-        raise MemoryError(f"a batch of {failed or 2} does not fit into {free / 2**30:.1f} GiB")
+        raise TrainingFailed(
+            f"not even a batch of {failed or 2} fits into the {free / 2**30:.1f} GiB that are free",
+            hint="make the network smaller, or set training.activation_checkpointing",
+        )
     grows = growth(speeds, kept)
     if device.type == "cuda":
         largest, limit = _by_trying(planned, speeds[-1].batch_size, failed, most)

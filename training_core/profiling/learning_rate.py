@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from training_core.errors import ConfigurationError
 from training_core.loop import Trainer
 from training_core.optim.shapes import Rate
 from training_core.profiling.planned import Planned, take_steps
@@ -67,9 +68,17 @@ def sweep(planned: Planned, *, steps: int = STEPS, low: float = 0.0, high: float
         steps: Of the whole sweep; it ends earlier where the loss diverges.
         low, high: First and last rate; 0: a thousandth of the planned rate, and a thousand times
             it, or 10.
+
+    Raises:
+        ConfigurationError: There is nothing between the rates, or too few steps.
     """
     rate = planned.settings.optimiser.lr
     low, high = low or LOWEST * rate, high or max(min(MOST, HIGHEST * rate), 10 * rate)
+    if not 0 < low < high or steps < 10:
+        raise ConfigurationError(
+            f"a sweep of {steps} steps from {low:g} to {high:g} shows nothing",
+            hint="choose a last rate above the first, and 10 steps at least",
+        )
     trainer = planned.trainer(steps=steps, log_every=steps + 2)
     rising = Rising(low, high, steps=steps)
     trainer.schedule = rising  # type: ignore[assignment]
