@@ -45,11 +45,9 @@ def lr(
     project: ProjectArgument,
     steps: Annotated[int, typer.Option(help="Of the sweep; default: 150.", min=0)] = 0,
     low: Annotated[
-        float, typer.Option("--from", help="First rate; default: planned / 1000.", min=0)
+        float, typer.Option("--from", help="First rate; default: 0.000001.", min=0)
     ] = 0.0,
-    high: Annotated[
-        float, typer.Option("--to", help="Last rate; default: planned * 1000, or 10.", min=0)
-    ] = 0.0,
+    high: Annotated[float, typer.Option("--to", help="Last rate; default: 10.", min=0)] = 0.0,
     data: DataOption = "",
     settings: SetOption = None,
     as_json: JsonOption = False,

@@ -162,7 +162,7 @@ def _profile_page(
             ),
             Section(title="The whole planned run", words=words.run(run)),
             Section(
-                title="Phases and operations",
+                title="Phases",
                 columns=("phase", "of a step", "share"),
                 rows=phases,
                 aside="As the host saw them: feed, augmentation, copying to the device, forward, "
@@ -190,7 +190,7 @@ def _tried_section(tried: list[Tried]) -> list[Section]:
             title="Tried and measured",
             columns=("setting", "examples a second, ratio", "in the rounds", "verdict"),
             rows=rows,
-            items=[f"{t.change} also changes: {t.change.care}" for t in tried if t.change.care],
+            items=[f"{t.change}: mind {t.change.care}" for t in tried if t.change.care],
             aside="Each by itself against the settings as they are, a few steps in turn, round "
             "after round; the ratio is the median's, and of nine rounds the second least and the "
             "second most hold it in 96 of 100 cases. Speed alone: not how well it learns.",

@@ -13,6 +13,7 @@ from torch import nn
 from training_core.parallel.blocks import blocks_of
 from training_core.profiling.apportioning import AUGMENTATION, CALLING, FEED
 from training_core.profiling.memory import free_bytes
+from training_core.profiling.operations import Limit, kind_of
 from training_core.profiling.planned import Planned
 from training_core.profiling.result import Profile
 
@@ -99,7 +100,9 @@ def _for_input(name: str, planned: Planned, found: Profile) -> tuple[str, list[C
             [],
         )
     if planned.settings.data == "disk":
-        memory = Change("training.data", "memory", "no block has to be read and mixed", "memory")
+        memory = Change(
+            "training.data", "memory", "no block has to be read and mixed", "the memory it takes"
+        )
         return f"the network waits for the feed{where}; keep the split in memory", [memory]
     return f"the network waits for the feed{where}", []
 
@@ -120,7 +123,12 @@ def _for_calling(planned: Planned, found: Profile) -> tuple[str, list[Change]]:
             )
     if not settings.compile and _can_compile(planned):
         found_changes.append(
-            Change("training.compile", True, "several operations become one", "seconds at start")
+            Change(
+                "training.compile",
+                True,
+                "several operations become one",
+                "the seconds that it takes at the start",
+            )
         )
     found_changes += _fewer_threads(planned, found)
     waits = f"; {found.syncs[0].place} makes the host wait or writes" if found.syncs else ""
@@ -142,7 +150,7 @@ def _for_operations(name: str, planned: Planned, found: Profile) -> tuple[str, l
                 "training.threads",
                 cores,
                 "every core computes",
-                "only where no other process needs them",
+                "other processes, which may need the cores",
             )
         )
     if not gpu:
@@ -153,17 +161,32 @@ def _for_operations(name: str, planned: Planned, found: Profile) -> tuple[str, l
                 "training.precision",
                 "bf16",
                 "half the bytes, faster products",
-                "about three digits",
+                "that about three digits are left",
             )
         )
     products = name in ("matrix products", "convolutions", "optimiser")
     if not settings.compile and not products and _can_compile(planned):
-        why, care = "one pass over memory for several", "seconds at start"
+        why, care = "one pass over memory for several", "the seconds that it takes at the start"
         made.append(Change("training.compile", True, why, care))
     if not settings.channels_last and _convolves(planned.model()):
         made.append(Change("training.channels_last", True, "the layout that kernels prefer"))
-    limit = {"compute": "computes", "memory": "moves bytes"}.get(found.bound, "computes")
-    return f"the machine {limit}; make it do less of it, or faster", made
+    if limit_of(name, found) == "memory":
+        return "bytes are moved, little is computed with them; move fewer, or fuse", made
+    return "the machine computes; make it compute less, or faster", made
+
+
+def limit_of(kind: str, found: Profile) -> str:
+    """What limits a kind of operations most: compute or memory."""
+    limits: tuple[Limit, ...] = ("compute", "memory")
+    shares = {
+        limit: sum(
+            seconds * found.work[name].share(limit)
+            for name, seconds in found.traced.operations.items()
+            if name in found.work and kind_of(name) == kind
+        )
+        for limit in limits
+    }
+    return max(limits, key=lambda limit: shares[limit])
 
 
 def _fewer_threads(planned: Planned, found: Profile) -> list[Change]:

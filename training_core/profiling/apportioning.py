@@ -2,7 +2,8 @@
 
 What operations take is measured under the profiler, which slows down the host far more than what it
 calls. So computing and moving are taken from there, waiting for data and the whole step from the
-clocks, and what is left is the calling: Python, dispatch, launches.
+clocks, and what is left is the calling: Python, dispatch, launches. On a CPU both are taken of
+quick steps, which another process has disturbed least, and their shares are those of all.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def apportion(
         shown = min(1.0, max(0.0, timed.seconds - busy) / whole_wait) if whole_wait else 0.0
         waits = {name: seconds * shown for name, seconds in waits.items()}
     left = max(0.0, timed.seconds - sum(waits.values()))
-    scale = min(1.0, left / busy) if busy else 1.0
+    whole = left if on_gpu else timed.quick
+    scale = left / max(whole, busy) if busy else 0.0
     bars = {name: seconds for name, seconds in waits.items() if seconds > 0}
     limits = dict.fromkeys(("input", "compute", "memory", "overhead"), 0.0)
     for name, seconds in useful.items():

@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from training_core.errors import ConfigurationError
@@ -20,12 +22,16 @@ from training_core.optim.shapes import Rate
 from training_core.profiling.planned import Planned, take_steps
 
 STEPS = 150
-LOWEST, HIGHEST = 1e-3, 1e3  # times the planned rate; never above `MOST`
-MOST = 10.0
+# Wide, whatever is planned: that may be far off. At a tenth of the planned rate at the latest, and
+# ten times it at least.
+LOWEST, HIGHEST = 1e-6, 10.0
 _SMOOTHING = 0.9
 _DIVERGED = 4.0  # times the best smoothed loss
 _TENTH = 0.1
-_WINDOW = 0.25  # decades over which the slope is taken
+_WINDOW = 0.25  # decades over which the slope is taken, or as many steps as the mean looks back
+_SETTLED = 10  # steps until the mean is one of many
+# Deviations of the losses about their mean: that of a difference of two such means is a third.
+_BEYOND_NOISE = 1.0
 
 
 @dataclass(frozen=True)
@@ -66,14 +72,13 @@ def sweep(planned: Planned, *, steps: int = STEPS, low: float = 0.0, high: float
     Args:
         planned: The training.
         steps: Of the whole sweep; it ends earlier where the loss diverges.
-        low, high: First and last rate; 0: a thousandth of the planned rate, and a thousand times
-            it, or 10.
+        low, high: First and last rate; 0: a millionth and 10.
 
     Raises:
         ConfigurationError: There is nothing between the rates, or too few steps.
     """
     rate = planned.settings.optimiser.lr
-    low, high = low or LOWEST * rate, high or max(min(MOST, HIGHEST * rate), 10 * rate)
+    low, high = low or min(LOWEST, rate / 10), high or max(HIGHEST, 10 * rate)
     if not 0 < low < high or steps < 10:
         raise ConfigurationError(
             f"a sweep of {steps} steps from {low:g} to {high:g} shows nothing",
@@ -83,7 +88,7 @@ def sweep(planned: Planned, *, steps: int = STEPS, low: float = 0.0, high: float
     rising = Rising(low, high, steps=steps)
     trainer.schedule = rising  # type: ignore[assignment]
     losses: list[float] = []
-    smoothing = _Smoothing()
+    smoothing = Smoothing()
     smoothed: list[float] = []
 
     def after(step: int) -> bool:
@@ -114,7 +119,7 @@ def judge(planned: float, rates: list[float], losses: list[float], smoothed: lis
         rates=rates,
         losses=losses,
         smoothed=smoothed,
-        steepest=_steepest(rates[:end], smoothed[:end]),
+        steepest=_steepest(rates[:end], losses[:end], smoothed[:end]),
         diverged=diverged,
         fell=fell,
     )
@@ -127,21 +132,31 @@ def _worse(smooth: float, best: float, first: float) -> bool:
     return smooth > first + (_DIVERGED - 1) * abs(first - best)
 
 
-def _steepest(rates: list[float], smoothed: list[float]) -> float | None:
-    """Rate in the middle of the quarter of a decade in which the smoothed loss falls most.
+def _steepest(rates: list[float], losses: list[float], smoothed: list[float]) -> float | None:
+    """Rate in the middle of the window in which the smoothed loss falls most.
 
-    The way down alone counts: what is behind the lowest loss is noise on the way up.
+    The way down alone counts: what is behind the lowest loss is noise on the way up. None where
+    the loss falls no further than by chance.
     """
     if len(rates) < 4:
         return None
     lowest = min(range(len(smoothed)), key=lambda step: smoothed[step])
-    width = max(1, round(_WINDOW * (len(rates) - 1) / math.log10(rates[-1] / rates[0])))
+    a_decade = (len(rates) - 1) / math.log10(rates[-1] / rates[0])
+    width = max(1, min(len(rates) // 4, max(_SETTLED, round(_WINDOW * a_decade))))
+    first = min(_SETTLED, len(rates) // 8)
     slopes = [
         (smoothed[i + width] - smoothed[i], math.sqrt(rates[i] * rates[i + width]))
-        for i in range(max(0, lowest - width + 1))
+        for i in range(first, max(first, lowest - width + 1))
     ]
     slope, rate = min(slopes, default=(0.0, 0.0))
-    return rate if slope < 0 else None
+    noise = _deviation(losses[: lowest + 1])
+    return rate if -slope > _BEYOND_NOISE * noise else None
+
+
+def _deviation(losses: list[float]) -> float:
+    """Deviation of neighbours from each other, by their median: a fall has little part in it."""
+    steps = [abs(after - before) for before, after in pairwise(losses)]
+    return median(steps) / (0.6745 * math.sqrt(2)) if steps else 0.0
 
 
 class Rising:
@@ -164,11 +179,14 @@ class Rising:
         """There is nothing to go on from."""
 
 
-class _Smoothing:
+class Smoothing:
+    """An exponential mean without the bias of its start."""
+
     def __init__(self) -> None:
         self._mean, self._count = 0.0, 0
 
     def add(self, value: float) -> float:
+        """Take one more value; return the mean."""
         self._count += 1
         self._mean = _SMOOTHING * self._mean + (1 - _SMOOTHING) * value
         return self._mean / (1 - _SMOOTHING**self._count)

@@ -21,7 +21,7 @@ from training_core.profiling.trace import trace
 from training_core.profiling.watching import watch, weigh
 from training_core.telemetry.flops import flops_per_example
 
-_TRACED = 8  # steps
+_TRACED = 12  # steps
 
 
 def profile(planned: Planned, *, trace_file: Path | None = None, steps: int = 0) -> Profile:

@@ -19,6 +19,7 @@ _WARM_UP = 5
 _FEWEST, _MOST = 20, 400
 _SECONDS = 4.0  # that timing takes, and looking at the stacks after it
 _BURSTS: tuple[Phase, ...] = ("input", "loop")  # a feed cuts many batches at once, now and then
+WAITS: tuple[Phase, ...] = ("input", "augmentation", "copy")
 _BLOCKS = 5  # of steps whose means are taken
 _EVALUATED = 2048  # rows
 _LEAST_SHARE = 0.03  # of a step, from which on a line is named
@@ -34,6 +35,7 @@ class Timed:
         seconds: Of a step.
         spread: Quartiles of the steps.
         phases: Of a step; they add up to `seconds`.
+        quick: What the phases that are no waiting take in a quick step: the least tenth of each.
         hot: Lines of the user's.
         evaluation_seconds: Of evaluating the whole validation split once.
     """
@@ -42,6 +44,7 @@ class Timed:
     seconds: float
     spread: tuple[float, float]
     phases: dict[Phase, float]
+    quick: float
     hot: list[HotLine]
     evaluation_seconds: float
 
@@ -97,6 +100,11 @@ def time_steps(planned: Planned, *, steps: int = 0) -> Timed:
         seconds=whole,
         spread=(first, third),
         phases=spent,
+        quick=sum(
+            quantiles([step[phase] for step in counted], n=10)[0]
+            for phase in PHASES
+            if phase not in WAITS
+        ),
         hot=_hot(sampler.seen),
         evaluation_seconds=_evaluation(planned, trainer),
     )

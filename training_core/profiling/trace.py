@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
@@ -47,7 +46,8 @@ class Traced:
 
     Attributes:
         seconds: Of a step, with the profiler's own cost.
-        operations: Seconds by operation, on the device that trains; the data's are left out.
+        operations: Seconds by operation, on the device that trains (a CPU: of its quickest step);
+            the data's are left out.
         idle: Seconds in which none ran.
         gaps: The longest of all steps.
         kernels: Operations (on a GPU: kernels) a step.
@@ -113,8 +113,8 @@ def _on_cpu(events: Sequence[Any], steps: int, names: set[str]) -> Traced:
     whole = _extent(ranges)
     return Traced(
         seconds=whole / steps,
-        # the median: now and then another process has the core
-        operations={name: median(each[1:]) for name, each in spent.items()},
+        # the quickest step: in others, another process may have had the core
+        operations={name: min(each[1:]) for name, each in spent.items()},
         idle=max(0.0, whole - sum(end - start for start, end, _ in busy)) / steps,
         gaps=_gaps(busy, ranges),
         kernels=len(busy) / steps,

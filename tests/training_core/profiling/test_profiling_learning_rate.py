@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 
 from tests.training_core.profiling.profiled import planned
 from training_core.profiling.confirming import better, confirm
-from training_core.profiling.learning_rate import Rising, judge, sweep
+from training_core.profiling.learning_rate import Rising, Smoothing, judge, sweep
 
 
 def test_it_is_the_same_each_time() -> None:
@@ -47,6 +48,16 @@ def test_a_loss_that_falls_nowhere_has_no_proposal() -> None:
     found = judge(1e-3, rates, rising, rising)
     assert found.steepest is None
     assert found.proposed is None
+
+
+def test_a_loss_that_falls_by_chance_alone_has_no_proposal() -> None:
+    generator = torch.Generator().manual_seed(0)
+    rates = [10 ** (-6 + step / 20) for step in range(140)]
+    for _ in range(20):
+        losses = (1 + 0.1 * torch.randn(140, generator=generator)).tolist()
+        smoothing = Smoothing()
+        found = judge(1e-3, rates, losses, [smoothing.add(loss) for loss in losses])
+        assert found.steepest is None
 
 
 def test_a_loss_that_is_no_number_is_where_it_diverged() -> None:
