@@ -46,8 +46,8 @@ class Traced:
 
     Attributes:
         seconds: Of a step, with the profiler's own cost.
-        operations: Seconds by operation, on the device that trains (a CPU: of its quickest step);
-            the data's are left out.
+        operations: Seconds by operation, on the device that trains, without the data's; on a CPU
+            the quickest of each call.
         idle: Seconds in which none ran.
         gaps: The longest of all steps.
         kernels: Operations (on a GPU: kernels) a step.
@@ -100,7 +100,7 @@ def _on_cpu(events: Sequence[Any], steps: int, names: set[str]) -> Traced:
     busy: list[tuple[float, float, str]] = []
     ranges = [e for e in events if e.name.startswith(_PREFIX)]
     begins = sorted(e.time_range.start / 1e6 for e in ranges if e.name == f"{_PREFIX}input")
-    spent: dict[str, list[float]] = defaultdict(lambda: [0.0] * (len(begins) + 1))
+    spent: dict[str, list[list[float]]] = defaultdict(lambda: [[] for _ in range(len(begins) + 1)])
     for event in events:
         if event.name in names:
             within = _above(event)
@@ -109,12 +109,11 @@ def _on_cpu(events: Sequence[Any], steps: int, names: set[str]) -> Traced:
             start, end = event.time_range.start / 1e6, event.time_range.end / 1e6
             busy.append((start, end, event.name))
             if _WAITS.isdisjoint(within):
-                spent[event.name][bisect_right(begins, start)] += end - start
+                spent[event.name][bisect_right(begins, start)].append(end - start)
     whole = _extent(ranges)
     return Traced(
         seconds=whole / steps,
-        # the quickest step: in others, another process may have had the core
-        operations={name: min(each[1:]) for name, each in spent.items()},
+        operations={name: _undisturbed(each[1:]) for name, each in spent.items()},
         idle=max(0.0, whole - sum(end - start for start, end, _ in busy)) / steps,
         gaps=_gaps(busy, ranges),
         kernels=len(busy) / steps,
@@ -141,6 +140,14 @@ def _on_gpu(events: Sequence[Any], steps: int) -> Traced:
         gaps=_gaps(busy, ranges),
         kernels=len(busy) / steps,
     )
+
+
+def _undisturbed(steps: list[list[float]]) -> float:
+    """Seconds of a step's calls: of each the quickest, for in others another process may have had
+    the core; where steps call it unequally often, those of the quickest step."""
+    if len({len(calls) for calls in steps}) == 1:
+        return sum(min(same) for same in zip(*steps, strict=True))
+    return min(sum(calls) for calls in steps)
 
 
 def _above(event: Any) -> set[str]:
