@@ -3,7 +3,7 @@
 What operations take is measured under the profiler, which slows down the host far more than what it
 calls. So computing and moving are taken from there, waiting for data and the whole step from the
 clocks, and what is left is the calling: Python, dispatch, launches. On a CPU the least of
-each call and each phase is taken, which other processes have disturbed least, for the shares.
+each call, and CPU time of one thread, stand for it: other processes disturb them least.
 """
 
 from __future__ import annotations

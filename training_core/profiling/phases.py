@@ -21,6 +21,7 @@ from training_core.loop import Trainer
 
 Phase = Literal["input", "augmentation", "copy", "forward", "loss", "backward", "optimiser", "loop"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
+WAITS: tuple[Phase, ...] = ("input", "augmentation", "copy")
 
 
 class Phases:
@@ -33,6 +34,7 @@ class Phases:
     Attributes:
         now: The phase that is under way.
         steps: Of each step, its seconds by phase as the host saw them.
+        computing: Of each step, the CPU time of this thread in the phases that are no waiting.
     """
 
     def __init__(self, trainer: Trainer, *, named: bool = False) -> None:
@@ -40,14 +42,17 @@ class Phases:
         self.steps: list[dict[Phase, float]] = []
         self._named, self._range = named, None  # type: tuple[bool, record_function | None]
         self._spent: dict[Phase, float] = dict.fromkeys(PHASES, 0.0)
-        self._last = time.perf_counter()
+        self.computing: list[float] = []
+        self._last, self._last_cpu, self._cpu = time.perf_counter(), time.thread_time(), 0.0
         self._wrap(trainer)
 
     def enter(self, phase: Phase) -> None:
         """Say what the time from now on is spent on."""
-        now = time.perf_counter()
+        now, cpu = time.perf_counter(), time.thread_time()
         self._spent[self.now] += now - self._last
-        self.now, self._last = phase, now
+        if self.now not in WAITS:
+            self._cpu += cpu - self._last_cpu
+        self.now, self._last, self._last_cpu = phase, now, cpu
         if self._named:
             self.close()
             self._range = record_function(f"evertrain: {phase}")
@@ -57,7 +62,8 @@ class Phases:
         """A step is over."""
         self.enter("loop")
         self.steps.append(self._spent)
-        self._spent = dict.fromkeys(PHASES, 0.0)
+        self.computing.append(self._cpu)
+        self._spent, self._cpu = dict.fromkeys(PHASES, 0.0), 0.0
 
     def close(self) -> None:
         """End the range that is open in torch's profiler."""

@@ -7,9 +7,11 @@ from collections import Counter
 from dataclasses import dataclass
 from statistics import fmean, median, quantiles
 
+import torch
+
 from training_core.evaluation import evaluate
 from training_core.loop import Trainer
-from training_core.profiling.phases import PHASES, Phase, Phases, wait_for
+from training_core.profiling.phases import PHASES, WAITS, Phase, Phases, wait_for
 from training_core.profiling.places import Place
 from training_core.profiling.planned import Planned, take_steps
 from training_core.profiling.result import HotLine
@@ -19,7 +21,6 @@ _WARM_UP = 5
 _FEWEST, _MOST = 20, 400
 _SECONDS = 4.0  # that timing takes, and looking at the stacks after it
 _BURSTS: tuple[Phase, ...] = ("input", "loop")  # a feed cuts many batches at once, now and then
-WAITS: tuple[Phase, ...] = ("input", "augmentation", "copy")
 _BLOCKS = 5  # of steps whose means are taken
 _EVALUATED = 2048  # rows
 _LEAST_SHARE = 0.03  # of a step, from which on a line is named
@@ -35,7 +36,8 @@ class Timed:
         seconds: Of a step.
         spread: Quartiles of the steps.
         phases: Of a step; they add up to `seconds`.
-        quick: What the phases that are no waiting take undisturbed: the least of each.
+        quick: What the phases that are no waiting take undisturbed: one thread's CPU time, or, of
+            several threads, the least of each phase.
         hot: Lines of the user's.
         evaluation_seconds: Of evaluating the whole validation split once.
     """
@@ -65,6 +67,7 @@ def time_steps(planned: Planned, *, steps: int = 0) -> Timed:
         if step == _WARM_UP:
             wait_for(device)
             phases.steps.clear()
+            phases.computing.clear()
             began, deadline = time.perf_counter(), now + _SECONDS
         elif not timed:
             taken = step - _WARM_UP
@@ -100,10 +103,17 @@ def time_steps(planned: Planned, *, steps: int = 0) -> Timed:
         seconds=whole,
         spread=(first, third),
         phases=spent,
-        quick=sum(min(step[phase] for step in counted) for phase in PHASES if phase not in WAITS),
+        quick=_undisturbed(phases, timed),
         hot=_hot(sampler.seen),
         evaluation_seconds=_evaluation(planned, trainer),
     )
+
+
+def _undisturbed(phases: Phases, timed: int) -> float:
+    if torch.get_num_threads() == 1:
+        return median(phases.computing[:timed])
+    counted = phases.steps[:timed]
+    return sum(min(step[phase] for step in counted) for phase in PHASES if phase not in WAITS)
 
 
 def _mean(seconds: list[float]) -> float:

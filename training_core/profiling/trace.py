@@ -146,7 +146,8 @@ def _undisturbed(steps: list[list[float]]) -> float:
     """Seconds of a step's calls: of each the quickest, for in others another process may have had
     the core; where steps call it unequally often, those of the quickest step."""
     if len({len(calls) for calls in steps}) == 1:
-        return sum(min(same) for same in zip(*steps, strict=True))
+        least: list[float] = [min(same) for same in zip(*steps, strict=True)]
+        return sum(least)
     return min(sum(calls) for calls in steps)
 
 
