@@ -128,7 +128,7 @@ def sweep_project(project: Project, *, steps: int, low: float, high: float, say:
                     pictures=[pictures.sweep_picture(found)],
                     words=[" ".join(words.swept(found))],
                     aside="After Smith 2017 (arXiv:1506.01186). What holds for a few steps is a "
-                    "place to begin a search (evertrain tune), not its end.",
+                    "place to begin a search, not its end.",
                 ),
                 Section(
                     title="From the same start",

@@ -234,7 +234,12 @@ def noise(found: Sequence[NoiseScale], planned: int) -> list[str]:
         f"At the planned {planned:,}, training takes about {plain(1 + 1 / ratio, 2)} times the "
         f"fewest steps possible and {plain(1 + ratio, 2)} times the fewest examples.",
     ]
-    if ratio < 0.5:
+    if not found[-1].known:
+        said.append(
+            f"After {found[-1].step} steps the gradient could not be told from its noise any more: "
+            "the scale is larger there, so larger batches waste fewer examples than that."
+        )
+    elif ratio < 0.5:
         said.append("Larger batches would save steps at little cost in examples.")
     elif ratio > 2:
         said.append("Examples are wasted: a smaller batch learns as much from fewer of them.")
@@ -245,8 +250,8 @@ def noise(found: Sequence[NoiseScale], planned: int) -> list[str]:
 
 def size_proposal(sizes: BatchSizes, found: Sequence[NoiseScale], planned: int) -> str:
     """What both together propose."""
-    fast, known = sizes.knee.batch_size, [each for each in found if each.known]
-    scale = known[-1].scale if known else math.inf
+    fast = sizes.knee.batch_size
+    scale = found[-1].scale if found and found[-1].known else math.inf
     current = next((s for s in sizes.speeds if s.batch_size == planned), sizes.knee)
     gain = sizes.best / current.examples_per_second
     if planned >= fast and planned <= 2 * scale:
