@@ -84,6 +84,7 @@ def main() -> int:
         training = planned(name)
         found = profile(training)
         print(f"{name}: {words.headline(found)}\n{words.steps(found)}\n{words.roofline(found)}")
+        print("  " + ", ".join(f"{limit} {share:.2f}" for limit, share in found.limits.items()))
         for bar in bars(training, found):
             print(f"  {words.bar(bar)}")
         for sync in found.syncs:
