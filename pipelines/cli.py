@@ -21,6 +21,7 @@ from pipelines import (
     lease_commands,
     model_commands,
     new_command,
+    profile_commands,
     schedule_commands,
     show,
     watch_command,
@@ -174,6 +175,7 @@ def compile_(
     show.lines(said, [f"compiled {output} (image {image})"], as_json=as_json)
 
 
+profile_commands.add_to(app)
 model_commands.add_to(app)
 app.command()(lease_commands.lease)
 

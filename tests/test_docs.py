@@ -39,7 +39,7 @@ def test_generated_pages_and_schemas_are_what_the_code_generates() -> None:
 
 
 def test_the_readme_names_every_command_and_only_those() -> None:
-    assert set(re.findall(r"`evertrain (\w+)", README)) == commands()
+    assert set(re.findall(r"`evertrain ([\w-]+)", README)) == commands()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -17,6 +17,8 @@ jobs/<run key>/<number>/...      what nodes of one training are told, and say
                                  (train_distributed/shared_job.py)
 spools/<run key>.<instant>.jsonl figures that MLflow has not got, of trainings whose pods may go
 checks.html                      the page of the last `evertrain check --page`
+profile/                         pages of the last `evertrain profile`, `lr` and `batch-size`, and
+                                 the profile's trace for Perfetto
 lease.json                       which run is under way (infra/lease.py); never deleted
 promotions/<number>.json         the promotion log: the truth about the champion
 questions/<number>.json          the ledger: which holdout rows were asked for which decision

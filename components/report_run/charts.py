@@ -51,6 +51,7 @@ def line_chart(
     x_words: str,
     y_words: str,
     marks: list[tuple[float, str]] | None = None,
+    log_x: bool = False,
     widths: tuple[int, ...] = (WIDE, NARROW),
 ) -> Markup:
     """Lines over a common axis; `marks` are vertical lines with words."""
@@ -67,7 +68,8 @@ def line_chart(
         keys, below = legend([(s.label, _sample(s)) for s in lines if s.label], width=width, top=0)
         top = below + (40 if marks else 26)
         bottom = top + (230 if width == WIDE else 190)
-        across = Scale(min(xs), max(xs) if max(xs) > min(xs) else min(xs) + 1, 52, width - 12)
+        most = max(xs) if max(xs) > min(xs) else min(xs) + 1
+        across = Scale(min(xs), most, 52, width - 12, log_x)
         up = Scale(low, high, bottom, top, log)
         parts = [keys, y_axis(up, left=52, right=width - 12, words=y_words + " (log scale)" * log)]
         parts.append(x_axis(across, bottom=bottom, words=x_words, ticks=width // 90, grid=[]))

@@ -66,7 +66,10 @@ def run(
         )
         context.say(
             SplitFigures(
-                parts={name: division.parts[name] for name in stored},
+                parts={
+                    name: division.parts[name].model_copy(update={"sha256": sha256})
+                    for name, sha256 in stored.items()
+                },
                 unlabelled=division.unlabelled,
                 rule=words(settings.split),
                 proof=proof,

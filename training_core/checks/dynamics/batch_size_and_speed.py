@@ -10,9 +10,9 @@ from training_core.checks.dynamics.throughput import (
     measure,
 )
 from training_core.checks.subject import Subject
+from training_core.profiling.throughput import ENOUGH, knee
 
 _SECONDS = 0.15  # a batch size; medians are then within some 10 %
-_ENOUGH = 0.9  # of the best throughput: the knee
 _MUCH_SLOWER = 2.0
 _MUCH_WAITING = 0.3
 _LONG = 60.0  # seconds of a planned run from which on more speed is worth a word
@@ -28,7 +28,7 @@ class BatchSizeAndSpeed(Check):
     def look(self, subject: Subject) -> Finding:
         speeds = [measure(subject, size, seconds=_SECONDS) for size in _sizes(subject)]
         best = max(speed.examples_per_second for speed in speeds)
-        knee = next(s for s in speeds if s.examples_per_second >= _ENOUGH * best)
+        small = knee(speeds)
         planned = next(s for s in speeds if s.batch_size == subject.batch_size)
         seconds = self.planned_seconds(subject, planned)
         stopping = subject.training.stopping
@@ -47,8 +47,8 @@ class BatchSizeAndSpeed(Check):
         words = (
             f"{subject.steps} steps of {1000 * planned.seconds:.3g} ms take about "
             f"{_duration(seconds)}{_where(subject)}{_price(cost)}; the feed and the augmentation "
-            f"take {min(1.0, waiting):.0%} of a step; a batch of {knee.batch_size} is the smallest "
-            f"with {_ENOUGH:.0%} of the best {best:,.0f} examples a second"
+            f"take {min(1.0, waiting):.0%} of a step; a batch of {small.batch_size} is the "
+            f"smallest with {ENOUGH:.0%} of the best {best:,.0f} examples a second"
         )
         said = {
             "measured": seconds,
@@ -73,7 +73,7 @@ class BatchSizeAndSpeed(Check):
             return self.warned(
                 f"{words}, {best / planned.examples_per_second:.1f} times as many as with the "
                 f"planned {subject.batch_size}",
-                advice=f"try training.batch_size {knee.batch_size} and, with it, another learning "
+                advice=f"try training.batch_size {small.batch_size} and, with it, another learning "
                 "rate",
                 **said,
             )

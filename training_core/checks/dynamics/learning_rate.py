@@ -12,7 +12,14 @@ import torch
 
 from training_core.checks.contract import Check, Finding
 from training_core.checks.dynamics.constant import constant_loss
-from training_core.checks.dynamics.rates import Probe, affordable_steps, planned_path, probe
+from training_core.checks.dynamics.rates import (
+    Probe,
+    affordable_steps,
+    errors_ahead,
+    planned_path,
+    probe,
+    share_of_way,
+)
 from training_core.checks.matrices import weight_matrices
 from training_core.checks.short_training import train_briefly
 from training_core.checks.subject import Subject
@@ -50,7 +57,7 @@ class LearningRate(Check):
         if not _clearly_best(probes):
             probes[0.01] = probe(subject, 0.01, steps=steps)
         path = planned_path(subject)
-        if _way(_planned_end(probes, path), probes) < 0.75:
+        if share_of_way(_planned_end(probes, path), probes) < 0.75:
             probes[100.0] = probe(subject, 100.0, steps=steps)
         return self._judge(subject, dict(sorted(probes.items())), path=path)
 
@@ -59,7 +66,7 @@ class LearningRate(Check):
         said: dict[str, object] = {
             "curves": {f"{rate * factor:.2g}": p.curve for factor, p in probes.items()},
             "table": [
-                {"learning rate": rate * f, "times the planned": f, "final loss": _final(p)}
+                {"learning rate": rate * f, "times the planned": f, "final loss": p.loss}
                 for f, p in probes.items()
             ],
         }
@@ -78,7 +85,7 @@ class LearningRate(Check):
                 advice="look at the inputs and the loss first",
                 **said,
             )
-        if all(_ahead(planned.losses[0], p.final) < _BEYOND_NOISE for p in probes.values()):
+        if all(errors_ahead(planned.losses[0], p.final) < _BEYOND_NOISE for p in probes.values()):
             return self.warned(
                 f"nothing is learned in {steps} steps at {rate * min(probes):g} to "
                 f"{rate * max(probes):g}, so the learning rate cannot be judged",
@@ -90,7 +97,7 @@ class LearningRate(Check):
             return found
         return self.passed(
             f"in {steps} steps the planned learning rate of {rate:g} makes "
-            f"{_way(_final(planned), probes):.0%} of the way that the best of "
+            f"{share_of_way(planned.loss, probes):.0%} of the way that the best of "
             f"{len(probes)} rates makes",
             measured=rate,
             **said,
@@ -103,23 +110,23 @@ class LearningRate(Check):
         lower = {f: p for f, p in probes.items() if f < 1 and not p.diverged}
         if not lower:
             return None
-        best = min(lower, key=lambda factor: _final(lower[factor]))
-        ahead = _ahead(planned.final, lower[best].final)
+        best = min(lower, key=lambda factor: lower[factor].loss)
+        ahead = errors_ahead(planned.final, lower[best].final)
         first = first_update(subject)
         words = (
-            f"after {planned.steps[-1]} steps the loss is {_final(planned):.4g} at the planned "
-            f"learning rate of {rate:g}, and {_final(lower[best]):.4g} at {rate * best:g}"
+            f"after {planned.steps[-1]} steps the loss is {planned.loss:.4g} at the planned "
+            f"learning rate of {rate:g}, and {lower[best].loss:.4g} at {rate * best:g}"
         )
         advice = f"lower training.optimiser.lr to about {rate * best:g}"
         said = {"measured": rate, "limit": rate * best, **said}
-        way = _way(_final(planned), probes)
-        if ahead > _BEYOND_NOISE and way < _HARMED * _way(_final(lower[best]), probes):
+        way = share_of_way(planned.loss, probes)
+        if ahead > _BEYOND_NOISE and way < _HARMED * share_of_way(lower[best].loss, probes):
             return self.failed(f"{words}: it is far too high", advice=advice, **said)
         if (
             first > _AS_LARGE_AS_WEIGHTS
             and 0.01 in lower
-            and _way(_final(probes[0.1]), probes) > 0.97 * way
-            and _way(_final(probes[0.01]), probes) > 0.35 * way
+            and share_of_way(probes[0.1].loss, probes) > 0.97 * way
+            and share_of_way(probes[0.01].loss, probes) > 0.35 * way
         ):
             return self.failed(
                 f"the first update is {first:.2g} times as large as the weights, and {words}: it "
@@ -142,26 +149,26 @@ class LearningRate(Check):
         higher = {f: p for f, p in probes.items() if f > 1 and not p.diverged}
         if not higher:
             return None
-        best = min(higher, key=lambda factor: _final(higher[factor]))
+        best = min(higher, key=lambda factor: higher[factor].loss)
         end = _planned_end(probes, path)
-        way = _way(end, probes)
+        way = share_of_way(end, probes)
         words = (
             f"the whole planned run, {subject.steps} steps at {rate:g} and what its schedule "
             f"leaves of it, gets to a loss of about {end:.4g}; {steps} steps at {rate * best:g} "
-            f"get to {_final(higher[best]):.4g}"
+            f"get to {higher[best].loss:.4g}"
         )
         advice = f"raise training.optimiser.lr towards {rate * best:g}, or train for longer"
         said = {"measured": rate, "limit": rate * best, **said}
         far_off = (
             best == 100.0
             and 10.0 in higher
-            and _way(_final(higher[10.0]), probes) < 0.9
-            and _ahead(higher[10.0].final, higher[100.0].final) > _BEYOND_NOISE
+            and share_of_way(higher[10.0].loss, probes) < 0.9
+            and errors_ahead(higher[10.0].final, higher[100.0].final) > _BEYOND_NOISE
         )
-        ahead = _ahead(probes[1.0].final, higher[best].final) > _BEYOND_NOISE
+        ahead = errors_ahead(probes[1.0].final, higher[best].final) > _BEYOND_NOISE
         if far_off and ahead:
             constant = constant_loss(subject, subject.batch(512, seed=2))
-            useless = end > constant > _final(higher[best])
+            useless = end > constant > higher[best].loss
             hardly_moves = first_update(subject) * path < _REACH
             if hardly_moves and (way < _HARDLY or (way < 0.5 and useless)):
                 return self.failed(f"{words}: it is far too low", advice=advice, **said)
@@ -191,31 +198,11 @@ def first_update(subject: Subject) -> float:
     return float(torch.tensor(ratios).median()) if ratios else 0.0
 
 
-def _final(probe: Probe) -> float:
-    return float(probe.final.mean())
-
-
-def _way(loss: float, probes: dict[float, Probe]) -> float:
-    """Return how far a loss is on the way from the start to the best probe's end, at most 1."""
-    start = float(probes[1.0].losses[0].mean())
-    best = min((_final(p) for p in probes.values() if not p.diverged), default=start)
-    return (start - loss) / max(start - best, 1e-12) if math.isfinite(loss) else -math.inf
-
-
-def _ahead(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Return by how many standard errors the other's losses are lower, row by row."""
-    difference = one - other
-    if not bool(torch.isfinite(difference).all()):
-        return math.inf if bool(torch.isfinite(other).all()) else -math.inf
-    error = float(difference.std()) / math.sqrt(len(difference)) if len(difference) > 1 else 0.0
-    return float(difference.mean()) / max(error, 1e-12)
-
-
 def _clearly_best(probes: dict[float, Probe]) -> bool:
     """Whether a tenth of the rate is so far behind that the planned one cannot be too high."""
     planned, tenth = probes[1.0], probes[0.1]
-    behind = _way(_final(tenth), probes) < 0.9 * _way(_final(planned), probes)
-    return behind and _ahead(tenth.final, planned.final) > _BEYOND_NOISE
+    behind = share_of_way(tenth.loss, probes) < 0.9 * share_of_way(planned.loss, probes)
+    return behind and errors_ahead(tenth.final, planned.final) > _BEYOND_NOISE
 
 
 def _planned_end(probes: dict[float, Probe], path: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from training_core.checks.contract import Curve
 from training_core.checks.losses import rows_at_once
 from training_core.checks.short_training import train_briefly
 from training_core.checks.subject import Subject
+from training_core.evaluation import Objective
 from training_core.examples import Examples
 from training_core.optim.schedules import make_schedule
 
@@ -51,6 +53,11 @@ class Probe:
         weights jitter from step to step."""
         return self.losses[-max(1, len(self.steps) // 4) :].mean(0)
 
+    @property
+    def loss(self) -> float:
+        """Mean of `final`."""
+        return float(self.final.mean())
+
     def at(self, step: float) -> float:
         """Mean loss after so many steps, between two instants on the line that joins them."""
         for (one, before), (other, after) in pairwise(self.curve):
@@ -66,12 +73,12 @@ def probe(subject: Subject, factor: float, *, steps: int) -> Probe:
     model = subject.build(0)
     fixed = fixed.take(slice(0, rows_at_once(subject, model, fixed)))
     warmup = _Warmup(model, steps=min(_warmup_steps(subject), steps // 4))
-    seen = {0: unit_losses(subject, model, fixed)}
+    seen = {0: unit_losses(subject.task, model, fixed)}
 
     def after_step(step: int, trained: nn.Module) -> None:
         warmup.after_step(step)
         if step + 1 in instants:
-            seen[step + 1] = unit_losses(subject, trained, fixed)
+            seen[step + 1] = unit_losses(subject.task, trained, fixed)
 
     train_briefly(
         subject.task,
@@ -95,7 +102,7 @@ def affordable_steps(subject: Subject, *, most: int, least: int, seconds: float)
 
 
 @torch.no_grad()
-def unit_losses(subject: Subject, model: nn.Module, examples: Examples) -> Tensor:
+def unit_losses(task: Objective, model: nn.Module, examples: Examples) -> Tensor:
     """Return each example's loss over the units that an example has on average, float64 [N].
 
     In the model's present mode; the random numbers of training and BatchNorm's statistics stay as
@@ -104,10 +111,26 @@ def unit_losses(subject: Subject, model: nn.Module, examples: Examples) -> Tenso
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(3)  # the same dropout each time
-        losses = subject.task.loss(model(**examples.arrays).float(), examples.target).double()
+        losses = task.loss(model(**examples.arrays).float(), examples.target).double()
     for name, buffer in model.named_buffers():
         buffer.copy_(buffers[name])
     return losses if examples.units is None else losses / examples.units.double().mean()
+
+
+def share_of_way(loss: float, probes: dict[float, Probe]) -> float:
+    """Return how far a loss is on the way from the start to the best probe's end, at most 1."""
+    start = float(probes[1.0].losses[0].mean())
+    best = min((p.loss for p in probes.values() if not p.diverged), default=start)
+    return (start - loss) / max(start - best, 1e-12) if math.isfinite(loss) else -math.inf
+
+
+def errors_ahead(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Return by how many standard errors the other's losses are lower, row by row."""
+    difference = one - other
+    if not bool(torch.isfinite(difference).all()):
+        return math.inf if bool(torch.isfinite(other).all()) else -math.inf
+    error = float(difference.std()) / math.sqrt(len(difference)) if len(difference) > 1 else 0.0
+    return float(difference.mean()) / max(error, 1e-12)
 
 
 def planned_path(subject: Subject) -> float:
