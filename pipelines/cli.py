@@ -22,6 +22,7 @@ from pipelines import (
     model_commands,
     schedule_commands,
     show,
+    tune_command,
     watch_command,
 )
 from pipelines.arguments import JsonOption, ProjectArgument, ProjectOption, SetOption
@@ -39,6 +40,7 @@ app.command()(schedule_commands.backtest)
 app.command()(schedule_commands.advise)
 app.command()(cluster_commands.deploy)
 app.command()(watch_command.watch)
+app.command()(tune_command.tune)
 
 
 @app.command()
@@ -164,6 +166,7 @@ def compile_(
         output,
         parameters={"project": folder, "store": opened.settings.store},
         place=placing(opened.settings),
+        tuned=opened.settings.tune.in_pipeline,
     )
     image = opened.settings.cluster.image or IMAGE
     said = {"file": str(output), "image": image, "project": folder}
