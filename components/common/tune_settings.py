@@ -96,7 +96,7 @@ class TuneSettings(Settings):
         "median: worse than half of them; halving: not among the best quarter at a rung.",
     )
     spared: int = Field(
-        3, ge=0, description="Evaluations that every trial has before it may end early."
+        5, ge=0, description="Evaluations that every trial has before it may end early."
     )
     unpruned: int = Field(5, ge=1, description="median: trials that have to be whole before.")
     repeats: int = Field(

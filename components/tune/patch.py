@@ -6,6 +6,7 @@ Only the values change: comments, order and layout of the file stay, byte for by
 from __future__ import annotations
 
 import tempfile
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,17 @@ def patch(figures: TuneFigures) -> str:
     if not figures.changes:
         return ""
     compared = figures.comparison
-    lines = [f"# What the search {figures.study} would change in evertrain.yaml."]
+    said = [f"What the search {figures.study} would change in evertrain.yaml."]
     if compared is not None:
-        lines.append(f"# {compared.words[0].upper()}{compared.words[1:]}.")
+        said.append(f"{compared.words[0].upper()}{compared.words[1:]}.")
         if compared.holdout is not None:
-            lines.append(f"# {holdout_words(figures)}.")
-    lines.append("# gained: what validation loses with this one put back, ± its error over seeds.")
+            said.append(f"{holdout_words(figures)}.")
+    said.append("gained: what validation loses with this one put back, ± its error over seeds.")
+    lines = [
+        line
+        for each in said
+        for line in textwrap.wrap(each, 88, initial_indent="# ", subsequent_indent="#   ")
+    ]
     tree: dict[str, Any] = {}
     for change in figures.changes:
         *parents, last = change.path.split(".")

@@ -146,11 +146,14 @@ def isolation(found: TuneFigures, each: IsolationFigures) -> Markup:
         parts = [y_axis(up, left=left, right=right, words=found.metric, ticks=4)]
         parts.append(line(left, bottom, right, bottom, "axis"))
         span = right - left - 16
-        for piece in each.pieces:
+        for index, piece in enumerate(each.pieces):
+            if not dimension.choices and index % 2:
+                continue  # every second edge: the numbers of all do not fit
             x = left + 8 + piece.middle * span
-            words = short(
-                piece.words.partition(" to ")[0], int(span / len(each.pieces) / CHARACTER)
-            )
+            room = int(span / len(each.pieces) / CHARACTER)
+            words = short(piece.words, room)
+            if not dimension.choices:
+                words = number(float(piece.words.partition(" to ")[0]), 2)
             at = x if dimension.choices else x - span / len(each.pieces) / 2
             parts.append(text(at, bottom + 16, words, anchor="middle", kind="tick"))
         if not dimension.choices:
