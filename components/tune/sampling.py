@@ -14,22 +14,33 @@ from components.common.tune_settings import TuneSettings
 
 
 class QuasiRandom(QMCSampler):
-    """Points spread evenly, from the very first: Optuna's takes the space from the first trial.
+    """One point of those that are spread evenly.
+
+    Optuna's own takes the space from the first trial, which it draws at random, and counts points
+    in the study before they are used: a kill in between would leave a hole in the sequence.
 
     Args:
         space: All dimensions.
         settings: Sequence and seed.
+        place: Of the point in the sequence, from 0.
     """
 
-    def __init__(self, space: dict[str, BaseDistribution], settings: TuneSettings) -> None:
+    def __init__(
+        self, space: dict[str, BaseDistribution], settings: TuneSettings, *, place: int
+    ) -> None:
         super().__init__(qmc_type=settings.sequence, scramble=True, seed=settings.seed)
-        self._space = space
+        self._space, self._place = space, place
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return all dimensions."""
         return self._space
+
+    def _find_sample_id(
+        self, study: optuna.Study, search_space: dict[str, BaseDistribution]
+    ) -> int:
+        return self._place
 
 
 def sampler_of(
@@ -41,13 +52,13 @@ def sampler_of(
         settings: Of the search.
         space: All dimensions.
         spread: Points that were spread evenly so far.
-        number: Of the trial that is next: the later samplers' seed follows it, so that a search
-            that goes on after a kill proposes what it would have proposed.
+        number: Of trials that have their settings: the later samplers' seed follows it, so that a
+            search that goes on after a kill proposes what it would have proposed.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what Optuna calls experimental
         if spread < round(settings.quasi_random * settings.trials):
-            return QuasiRandom(space, settings), "quasi_random"
+            return QuasiRandom(space, settings, place=spread), "quasi_random"
         seed = (settings.seed * 65_537 + number) % 2**32
         if settings.bayesian == "gp":
             return GPSampler(seed=seed, n_startup_trials=1), "bayesian"

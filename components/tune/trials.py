@@ -82,7 +82,7 @@ class Trials:
                 self._study.enqueue_trial(present, user_attrs={_SAMPLER: PRESENT})
                 waiting = True
             spread = sum(each.user_attrs.get(_SAMPLER) == "quasi_random" for each in whole)
-            sampler, kind = sampler_of(self._settings, space, spread=spread, number=len(frozen))
+            sampler, kind = sampler_of(self._settings, space, spread=spread, number=len(whole))
             # What waits has its values: no point of the sequence is to be spent on it.
             self._study.sampler = RandomSampler(seed=0) if waiting else sampler
             trial = self._study.ask(space)

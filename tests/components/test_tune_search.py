@@ -76,7 +76,7 @@ def kill_after(project: Path, *, more: int) -> None:
 
 
 def facts(trials: list[dict[str, Any]]) -> list[Any]:
-    keys = ("number", "sampler", "values", "ended", "value", "best_step", "steps", "evaluations")
+    keys = ("sampler", "values", "ended", "value", "best_step", "steps", "evaluations")
     return [[trial[key] for key in keys] for trial in trials]
 
 
@@ -89,6 +89,8 @@ def test_killed_again_and_again_it_finds_what_an_undisturbed_search_finds(
     found, expected = finish(start(divided)), finish(start(calm))
     assert [trial["ended"] for trial in expected] == ["finished"] * 3
     assert facts(found) == facts(expected)
+    numbers = [trial["number"] for trial in found]
+    assert numbers == sorted(set(numbers)), "one that was killed while it was asked for is a gap"
     left = [f for f in (divided / ".evertrain/store/checkpoints").rglob("*") if f.is_file()]
     assert left == [], "the checkpoints of trials that ended are gone"
 
