@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -46,10 +47,21 @@ class LocalStarter:
         self._next: subprocess.Popen[bytes] | None = None
 
     def prepare(self) -> None:
-        """Find what no run could end well with, in a process of its own: it imports torch."""
+        """Find what no run could end well with, in a process of its own: it imports torch.
+
+        Raises:
+            ConfigurationError: There is something.
+            OutsideError: It could not be found out: that process was killed.
+        """
         ended = subprocess.run(
             [*_COMMAND, "--check"], input=self._asked("check"), capture_output=True, check=False
         )
+        if ended.returncode < 0:
+            raise OutsideError(
+                "whether the project can be run is not known: who looked was ended by "
+                f"{signal.Signals(-ended.returncode).name}",
+                hint="is there enough memory? importing torch takes some 300 MB",
+            )
         if ended.returncode:
             said = ended.stderr.decode(errors="replace").strip().removeprefix("error: ")
             what, _, hint = said.partition("\n\nhint: ")

@@ -26,6 +26,7 @@ def trainer(kubernetes_server: KubernetesServer, trainer_client: Callable[..., A
     return trainer_client(kubernetes_server)
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 def test_two_nodes_train_as_one(
     kubernetes_server: KubernetesServer, trainer: Any, tmp_path: Path

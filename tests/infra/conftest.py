@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -52,11 +54,16 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
 
 
 @pytest.fixture(scope="session")
-def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A PostgreSQL server with an empty database."""
+def postgres_uri() -> Iterator[str]:
+    """A PostgreSQL server with an empty database.
+
+    Not among pytest's folders, which a second pytest closes to the server's user while it runs.
+    """
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     initdb, postgres = binary("initdb", *folders), binary("postgres", *folders)
-    home = tmp_path_factory.mktemp("postgres")
+    base = Path(tempfile.mkdtemp(prefix="evertrain-postgres-"))
+    home = base / "home"
+    home.mkdir()
     prefix, environment = as_postgres(home)
     data = str(home / "data")
     initialise = [*prefix, initdb, "-D", data, "-U", "evertrain", "-A", "trust", "-E", "UTF8"]
@@ -66,14 +73,17 @@ def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (port,) = free_ports(1)
     command = [*prefix, postgres, "-D", data, "-p", str(port), "-c", "fsync=off"]
     command += ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
-    with running(
-        command,
-        ready=lambda: answers(port),
-        log=home.parent / "postgres.log",
-        environment=environment,
-    ):
-        time.sleep(0.5)  # the port opens a moment before the database accepts
-        yield f"postgresql+psycopg2://evertrain@127.0.0.1:{port}/postgres"
+    try:
+        with running(
+            command,
+            ready=lambda: answers(port),
+            log=base / "postgres.log",
+            environment=environment,
+        ):
+            time.sleep(0.5)  # the port opens a moment before the database accepts
+            yield f"postgresql+psycopg2://evertrain@127.0.0.1:{port}/postgres"
+    finally:
+        shutil.rmtree(base)
 
 
 @contextmanager

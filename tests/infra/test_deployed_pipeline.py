@@ -99,4 +99,4 @@ def test_a_schedule_trains_once_for_what_is_new_and_ends_early_after_that(
         record = json.loads(store.get(f"runs/{stopped.key}/run.json"))
         assert record["exit_code"] == 2
         assert "is not the one that was deployed: it differs in training" in record["reasons"][0]
-    assert [entry.version for entry in PromotionLog(store).entries()] == ["1"]
+    assert len(PromotionLog(store).entries()) == 1

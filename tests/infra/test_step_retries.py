@@ -47,7 +47,8 @@ def _content(folder: Path, name: str) -> dict[str, str]:
 def test_every_step_that_is_killed_before_it_can_report_is_done_once(
     s3_environment: S3Server, mlflow_over_s3: str, tmp_path: Path
 ) -> None:
-    pods, store = _pods(tmp_path, s3_environment, mlflow_over_s3)
+    model = f"small-{uuid.uuid4().hex[:8]}"  # the server is other tests' as well
+    pods, store = _pods(tmp_path, s3_environment, mlflow_over_s3, f"name={model}")
     for step in STEPS:
         code, first, said = pods.start(step, kill=True)
         assert code == KILLED, f"{step}: {said}"
@@ -60,8 +61,8 @@ def test_every_step_that_is_killed_before_it_can_report_is_done_once(
     assert figures["found_finished"] is True, "a training that has ended is not trained again"
     entries = PromotionLog(store).entries()
     assert [(entry.action, entry.version) for entry in entries] == [("promote", "1")]
-    registry = Registry(uri=mlflow_over_s3, experiment="small")
-    assert [version["version"] for version in registry.versions("small")] == ["1"]
+    registry = Registry(uri=mlflow_over_s3, experiment=model)
+    assert [version["version"] for version in registry.versions(model)] == ["1"]
     record = json.loads(store.get(f"runs/{RUN}/run.json"))
     assert (record["status"], record["verdict"]) == ("finished", "promote")
     assert {step["status"] for step in record["steps"]} == {"done"}

@@ -93,6 +93,7 @@ def test_the_second_is_skipped_green_and_says_who_is_under_way(
     assert held_by(store) == "", "it let go when it was interrupted"
 
 
+@pytest.mark.smoke
 def test_in_the_folder_of_a_killed_run_nobody_waits_for_its_time(
     project: Path, store: FolderStore
 ) -> None:
@@ -113,6 +114,7 @@ def test_in_the_folder_of_a_killed_run_nobody_waits_for_its_time(
     ]
 
 
+@pytest.mark.smoke
 def test_a_queued_run_says_that_it_waits_and_goes_on_when_the_time_of_the_dead_is_over(
     project: Path, store: FolderStore
 ) -> None:

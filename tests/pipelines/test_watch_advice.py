@@ -95,6 +95,7 @@ def test_a_process_that_fails_or_takes_too_long_is_an_outside_error(
     assert not slow.under_way
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 def test_drift_is_looked_for_in_the_newest_data_without_a_run(project: Path) -> None:
     """The champion knows January and February; what lands then has been validated by nobody."""

@@ -113,7 +113,8 @@ def test_a_run_outlives_its_watcher_and_when_it_is_killed_the_next_one_tries_it_
     assert read(fresh_project, mark)["exit_code"] is None
     with WatchProcess(fresh_project, *words, more=more) as watcher:
         watcher.wait_for("watching")
-        time.sleep(3)
+        until_it_stands_by(fresh_project)
+        time.sleep(1)
         assert [path.name for path in runs(fresh_project)] == [started["run"]], "no second one"
         assert kill_runs(fresh_project) == 2, "the run, and what stands by for the next"
         long_ago = time.time() - GONE - 5
@@ -129,19 +130,50 @@ def test_a_run_outlives_its_watcher_and_when_it_is_killed_the_next_one_tries_it_
     assert kill_runs(fresh_project) >= 1
 
 
-def kill_runs(project: Path) -> int:
-    """Kill the local runs of a project, as a machine that is switched off does; say how many."""
-    killed = 0
+def local_runs(project: Path) -> dict[int, list[bytes]]:
+    """The processes that are, or stand by for, local runs of a project: their command lines."""
+    found = {}
     for status in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = status.read_bytes().split(b"\0")
-            folder = (status.parent / "environ").read_bytes()
+            variables = (status.parent / "environ").read_bytes()
         except OSError:
             continue
-        if b"pipelines.watch.local_run" in words and f"EVERTRAIN_TEST={project}".encode() in folder:
-            os.kill(int(status.parent.name), signal.SIGKILL)
-            killed += 1
-    return killed
+        if (
+            b"pipelines.watch.local_run" in words
+            and f"EVERTRAIN_TEST={project}".encode() in variables
+        ):
+            found[int(status.parent.name)] = words
+    return found
+
+
+def until_it_stands_by(project: Path) -> None:
+    """Wait until a watcher has found that its project can be run."""
+    deadline = time.monotonic() + 60
+    while len(there := local_runs(project)) < 2 or any(b"--check" in w for w in there.values()):
+        assert time.monotonic() < deadline, there
+        time.sleep(0.1)
+
+
+def kill_runs(project: Path) -> int:
+    """Kill the local runs of a project, as a machine that is switched off does; say how many."""
+    there = local_runs(project)
+    for number in there:
+        os.kill(number, signal.SIGKILL)
+    return len(there)
+
+
+def test_a_look_at_the_project_that_is_killed_is_taken_again(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "empty")
+    more = {"EVERTRAIN_TEST": str(project)}
+    with WatchProcess(project, more=more) as watcher:
+        watcher.wait_for("watching")
+        deadline = time.monotonic() + 60
+        while not kill_runs(project):
+            assert time.monotonic() < deadline
+        assert "ended by SIGKILL" in watcher.wait_for("trouble")["message"]
+        watcher.wait_for("well")
+        assert watcher.stop() == 0
 
 
 @pytest.mark.parametrize(
@@ -205,10 +237,11 @@ def test_two_watchers_start_each_run_once(twice: Path) -> None:
         one.wait_for("watching")
         two.wait_for("watching")
         names = []
-        for number in range(3):
-            again(twice, f"more-{number}")
+        for number in range(4):
+            if number:
+                again(twice, f"more-{number}")
             deadline = time.monotonic() + 60
-            while len(runs(twice)) < number + 2:
+            while len(runs(twice)) < number + 1:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
             time.sleep(6)

@@ -56,7 +56,13 @@ class WatchProcess:
             self.said.append(json.loads(line))
             if self.said[-1]["event"] == event:
                 return self.said[-1]
-        raise AssertionError(f"it never said {event!r}: {self.said}; {self.process.poll()}")
+        said = f"it never said {event!r}: {self.said}"
+        if self.process.poll() is None:
+            raise AssertionError(said)
+        assert self.process.stderr is not None
+        raise AssertionError(
+            f"{said}; ended with {self.process.poll()}: {self.process.stderr.read()}"
+        )
 
     def stop(self, sign: signal.Signals = signal.SIGTERM, *, seconds: float = 20) -> int:
         """Ask it to stop; return the exit code."""
