@@ -134,7 +134,7 @@ class _Search:
         while True:
             if asked():
                 raise KeyboardInterrupt
-            spent = self._spent()
+            spent = self._spent() if self._pool.free else ""  # it asks the store
             while self._pool.free and (waiting or not spent):
                 self._start(waiting.pop(0) if waiting else self._trials.ask())
                 spent = self._spent()

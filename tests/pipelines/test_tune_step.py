@@ -72,10 +72,10 @@ def test_a_run_trains_with_what_its_search_found_and_says_so(tmp_path: Path) -> 
     file = project / "evertrain.yaml"
     content = yaml.safe_load(file.read_text())
     content["tune"] = {
-        "in_pipeline": True, "trials": 3, "repeats": 2, "quasi_random": 1.0, "pruning": "none",
-        "parameters": {"training.optimiser.lr": {"low": 0.01, "high": 0.1, "log": True}},
+        "in_pipeline": True, "trials": 2, "repeats": 2, "quasi_random": 1.0, "pruning": "none",
+        "parameters": {"training.optimiser.lr": {"low": 0.08, "high": 0.2, "log": True}},
     }  # fmt: skip
-    content["training"]["optimiser"]["lr"] = 0.001  # any point of the space is better
+    # The project's 0.02 lets it learn slowly: any point of this space is better.
     file.write_text(yaml.safe_dump(content, sort_keys=False))
     ended = evertrain("run", project, "--json")
     assert ended.code == 0, ended.err
@@ -85,7 +85,7 @@ def test_a_run_trains_with_what_its_search_found_and_says_so(tmp_path: Path) -> 
     assert searched["status"] == "done"
     (taken,) = searched["figures"]["overrides"]
     rate = float(taken.partition("=")[2])
-    assert 0.01 <= rate <= 0.1
+    assert 0.08 <= rate <= 0.2
     trained = json.loads((records / "train_distributed.json").read_text())["figures"]
     assert max(point["lr"] for point in trained["curve"]) == pytest.approx(rate, rel=0.2)
     assert [step["step"] for step in said["steps"]].index("tune") == 5
