@@ -17,7 +17,7 @@ from components.common.tune_figures import (
 )
 from components.common.tune_settings import Value
 from components.tune.curves import diagnosed
-from components.tune.search import best_of
+from components.tune.outcomes import best_of
 from components.tune.space import Dimension, Space, override, rounded, told
 from training_core.errors import ConfigurationError
 
@@ -192,9 +192,8 @@ def _at(dimension: Dimension, share: float) -> float:
 
 def _at_least(count: int, of: int, chance: float) -> float:
     """Probability of at least so many."""
-    return math.fsum(
-        math.comb(of, k) * chance**k * (1 - chance) ** (of - k) for k in range(count, of + 1)
-    )
+    ways = [math.comb(of, k) * chance**k * (1 - chance) ** (of - k) for k in range(count, of + 1)]
+    return float(math.fsum(ways))
 
 
 def _expected_best(values: Sequence[float], drawn: int) -> float:

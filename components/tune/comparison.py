@@ -22,8 +22,9 @@ from components.common.tune_figures import (
 from components.common.tune_settings import Value
 from components.train_distributed.failures import Failure
 from components.tune.holdout import look_once
+from components.tune.outcomes import best_of, outcome_of
 from components.tune.pool import Done, Evaluation, Pool
-from components.tune.search import Place, best_of, outcome_of, stop_requests
+from components.tune.search import Place, stop_requests
 from components.tune.space import Space, override
 from training_core.errors import TrainingFailed
 

@@ -11,7 +11,8 @@ from components.common.layout import digest_of, home, location, tracking_uri
 from components.common.project import Project
 from components.common.provenance import code_digest
 from components.common.tune_figures import TuneFigures
-from components.tune.space import Space, override, rescaled, space_of
+from components.tune.batch_size import rescaled
+from components.tune.space import Space, override, space_of
 from infra.errors import ObjectMissing, OutsideError
 from infra.guarded import GuardedStore
 from infra.store import ObjectStore

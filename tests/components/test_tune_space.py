@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from components.common.project import Project, open_project
-from components.tune.space import override, rescaled, space_of
+from components.tune.batch_size import rescaled
+from components.tune.space import override, space_of
 from training_core.errors import ConfigurationError
 
 
