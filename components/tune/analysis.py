@@ -186,7 +186,7 @@ def _dimension(
 
 def _at(dimension: Dimension, share: float) -> float:
     if dimension.log:
-        return dimension.low * (dimension.high / dimension.low) ** share
+        return float(dimension.low * (dimension.high / dimension.low) ** share)
     return dimension.low + share * (dimension.high - dimension.low)
 
 
