@@ -17,7 +17,7 @@ import pytest
 from tests.small_project.command import environment, make_project
 from tests.small_project.splits import write_splits
 
-pytestmark = [pytest.mark.slow, pytest.mark.smoke]
+pytestmark = [pytest.mark.slow, pytest.mark.smoke, pytest.mark.timeout(600)]
 
 # Long enough that a kill comes while a trial trains, with checkpoints in between.
 WORDS = (

@@ -67,6 +67,7 @@ def test_a_search_is_part_of_a_runs_key_only_where_its_winner_is_trained_with(
 
 @pytest.mark.smoke
 @pytest.mark.slow
+@pytest.mark.timeout(700)
 def test_a_run_trains_with_what_its_search_found_and_says_so(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", 1, 2)
     file = project / "evertrain.yaml"
@@ -77,7 +78,7 @@ def test_a_run_trains_with_what_its_search_found_and_says_so(tmp_path: Path) -> 
     }  # fmt: skip
     # The project's 0.02 lets it learn slowly: any point of this space is better.
     file.write_text(yaml.safe_dump(content, sort_keys=False))
-    ended = evertrain("run", project, "--json")
+    ended = evertrain("run", project, "--json", timeout=600)
     assert ended.code == 0, ended.err
     said = ended.json
     records = project / ".evertrain/store/runs" / said["run"]
