@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from components.common.layout import digest_of, home, location, tracking_uri
+from components.common.layout import digest_of, home, location
 from components.common.project import Project
 from components.common.provenance import code_digest
 from components.common.tune_figures import TuneFigures
 from components.tune.batch_size import rescaled
 from components.tune.space import Space, override, space_of
-from infra.errors import ObjectMissing, OutsideError
+from infra.errors import ObjectMissing
 from infra.guarded import GuardedStore
 from infra.store import ObjectStore
 
@@ -104,6 +103,7 @@ def tune(
 
     from components.tune.analysis import analysed
     from components.tune.comparison import compare
+    from components.tune.parent import Parent
     from components.tune.search import Place, search
     from components.tune.storage import open_study
     from components.tune.trials import Trials
@@ -119,14 +119,14 @@ def tune(
             say(f"study {name}: this search is over; what it found is said again")
             return kept
         study = open_study(store, name, prefix=f"tune/{name}/journal", direction=settings.direction)
-        place = Place(
-            project, store, asked.splits, name, folder, asked.lease, _parent(project, name)
-        )
+        parent = Parent(project, name)
+        place = Place(project, store, asked.splits, name, folder, asked.lease, parent.run_id)
         trials = Trials(study, space, settings)
         known = len(trials.all())
         said = f"study {name}: {len(space.dimensions)} settings, {settings.trials} trials"
         say(f"{said}, {known} of them begun before" if known else said)
-        stopped_by = search(place, trials, space, on_trial=on_trial)
+        with parent:
+            stopped_by = search(place, trials, space, on_trial=on_trial)
         say(f"the search is over ({stopped_by}); its winner is trained again with other seeds")
         figures = TuneFigures(
             study=name,
@@ -178,20 +178,3 @@ def page_of(asked: Asked, figures: TuneFigures) -> str:
     key = f"tune/{figures.study}/tune.html"
     asked.store.put(key, render(figures).encode())
     return location(asked.store, key)
-
-
-def _parent(project: Project, name: str) -> str:
-    """MLflow's run of the whole search, above those of its trials; "": it cannot be reached."""
-    from infra.tracking import Tracking
-
-    settings = project.settings
-    experiment = settings.tracking.experiment or settings.name
-    try:
-        tracking = Tracking(uri=tracking_uri(project), experiment=experiment)
-        return tracking.open_run(
-            key=f"tune-{name}", name=f"{settings.name} tune {name[:8]}",
-            tags={"evertrain.tune": name},
-        )  # fmt: skip
-    except OutsideError as error:
-        print(f"warning: trials have no run above them in MLflow: {error.what}", file=sys.stderr)
-        return ""

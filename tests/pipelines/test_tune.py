@@ -93,6 +93,7 @@ def test_a_space_that_is_too_small_is_noticed_and_the_winner_is_a_patch(
     runs = mlflow_runs(project)
     children = [r for r in runs if r["tags"].get("evertrain.trial")]
     (parent,) = [r for r in runs if r["name"].startswith("small tune")]
+    assert parent["status"] == "FINISHED"
     assert {r["tags"]["mlflow.parentRunId"] for r in children} == {parent["id"]}
     assert sorted(int(r["tags"]["evertrain.trial"]) for r in children) == list(range(10))
 
@@ -113,7 +114,7 @@ def mlflow_runs(project: Path) -> list[dict[str, Any]]:
         "client = MlflowClient(tracking_uri=sys.argv[1])\n"
         "ids = [e.experiment_id for e in client.search_experiments()]\n"
         "found = client.search_runs(ids, max_results=500)\n"
-        "print(json.dumps([{'id': r.info.run_id, 'name': r.info.run_name, 'tags': r.data.tags}"
+        "print(json.dumps([{'id': r.info.run_id, 'name': r.info.run_name, 'status': r.info.status, 'tags': r.data.tags}"
         " for r in found]))"
     )
     uri = f"sqlite:///{project / '.evertrain' / 'mlflow.db'}"
