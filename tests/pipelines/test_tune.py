@@ -114,8 +114,8 @@ def mlflow_runs(project: Path) -> list[dict[str, Any]]:
         "client = MlflowClient(tracking_uri=sys.argv[1])\n"
         "ids = [e.experiment_id for e in client.search_experiments()]\n"
         "found = client.search_runs(ids, max_results=500)\n"
-        "print(json.dumps([{'id': r.info.run_id, 'name': r.info.run_name, 'status': r.info.status, 'tags': r.data.tags}"
-        " for r in found]))"
+        "facts = [(r.info.run_id, r.info.run_name, r.info.status, r.data.tags) for r in found]\n"
+        "print(json.dumps([dict(zip(('id', 'name', 'status', 'tags'), f)) for f in facts]))"
     )
     uri = f"sqlite:///{project / '.evertrain' / 'mlflow.db'}"
     done = subprocess.run(
