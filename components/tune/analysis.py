@@ -93,7 +93,8 @@ def widened(dimension: Dimension, end: str, project: Project) -> tuple[float, st
         new = low - reach if end == "low" else high + reach
     new = float(math.floor(new) if dimension.whole else rounded(new))
     old = low if end == "low" else high
-    for value in (new, 0.0 if new < 0 <= old else new):
+    nearer = [end for end in (0.0, 1.0) if new < end < old]  # where many settings' own limits are
+    for value in (new, *nearer):
         asked: Value = int(value) if dimension.whole else value
         try:
             opened = open_project(

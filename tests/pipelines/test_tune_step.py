@@ -73,7 +73,7 @@ def test_a_run_trains_with_what_its_search_found_and_says_so(tmp_path: Path) -> 
     file = project / "evertrain.yaml"
     content = yaml.safe_load(file.read_text())
     content["tune"] = {
-        "in_pipeline": True, "trials": 2, "repeats": 2, "quasi_random": 1.0, "pruning": "none",
+        "in_pipeline": True, "trials": 2, "repeats": 4, "quasi_random": 1.0, "pruning": "none",
         "parameters": {"training.optimiser.lr": {"low": 0.08, "high": 0.2, "log": True}},
     }  # fmt: skip
     # The project's 0.02 lets it learn slowly: any point of this space is better.
