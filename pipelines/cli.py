@@ -24,6 +24,7 @@ from pipelines import (
     profile_commands,
     schedule_commands,
     show,
+    tune_command,
     watch_command,
 )
 from pipelines.arguments import JsonOption, ProjectArgument, ProjectOption, SetOption
@@ -41,6 +42,7 @@ app.command()(schedule_commands.backtest)
 app.command()(schedule_commands.advise)
 app.command()(cluster_commands.deploy)
 app.command()(watch_command.watch)
+app.command()(tune_command.tune)
 
 
 @app.command()
@@ -169,6 +171,7 @@ def compile_(
         output,
         parameters={"project": folder, "store": opened.settings.store},
         place=placing(opened.settings),
+        tuned=opened.settings.tune.in_pipeline,
     )
     image = opened.settings.cluster.image or IMAGE
     said = {"file": str(output), "image": image, "project": folder}

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 def compile_pipeline(
-    target: Path, *, parameters: dict[str, Any] | None = None, place: Place | None = None
+    target: Path,
+    *,
+    parameters: dict[str, Any] | None = None,
+    place: Place | None = None,
+    tuned: bool = False,
 ) -> None:
     """Write the IR YAML.
 
@@ -21,6 +25,7 @@ def compile_pipeline(
         target: File to write; its folder is made.
         parameters: Other defaults of the pipeline's parameters (a project's folder, its store).
         place: Gives each task its place on a cluster; not given: as on a laptop.
+        tuned: With the step tune (`tune.in_pipeline`).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kfp's own deprecations
@@ -29,7 +34,7 @@ def compile_pipeline(
         from pipelines.continuous_training import build
 
         target.parent.mkdir(parents=True, exist_ok=True)
-        pipeline = build(place) if place is not None else build()
+        pipeline = build(place, tuned=tuned) if place is not None else build(tuned=tuned)
         compiler.Compiler().compile(pipeline, str(target), pipeline_parameters=parameters or {})
 
 

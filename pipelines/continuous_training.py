@@ -1,6 +1,6 @@
 """The pipeline: from a snapshot of the data to a promoted model, or the reason why not.
 
-snapshot_data ─► validate_data ─► split_data ─┬─► check_training ─► train_distributed ─►
+snapshot_data ─► validate_data ─► split_data ─┬─► check_training (─► tune) ─► train_distributed ─►
                                               │   select_checkpoint ─┐
                                               └─► train_baseline ────┴─► evaluate_model ─►
                                                                          promote_model
@@ -21,17 +21,22 @@ from components.snapshot_data.component import snapshot_data
 from components.split_data.component import split_data
 from components.train_baseline.component import train_baseline
 from components.train_distributed.component import train_distributed
+from components.tune.component import tune
 from components.validate_data.component import validate_data
 
 NAME = "continuous-training"
 
 
-def build(place: Callable[[dsl.PipelineTask], None] = lambda task: None) -> Any:
+def build(
+    place: Callable[[dsl.PipelineTask], None] = lambda task: None, *, tuned: bool = False
+) -> Any:
     """Return the pipeline.
 
     Args:
         place: Gives each task its place on a cluster (`pipelines.placing`); not given: tasks stay
             as their components are, as on a laptop.
+        tuned: With the step tune, whose winner's settings all steps behind it take. Without it the
+            pipeline has no such step: a condition would be one more task in every run.
     """
 
     def put(task: dsl.PipelineTask, *, cached: bool = True) -> dsl.PipelineTask:
@@ -77,6 +82,9 @@ def build(place: Callable[[dsl.PipelineTask], None] = lambda task: None) -> Any:
                 splits = split.outputs["splits"]
                 checked = put(check_training(splits=splits, **common))
                 baselines = put(train_baseline(splits=splits, **common))
+                if tuned:
+                    searched = put(tune(splits=splits, **common)).after(checked)
+                    common["overrides"] = searched.outputs["overrides"]
                 trained = put(train_distributed(splits=splits, **common)).after(checked)
                 selected = put(
                     select_checkpoint(splits=splits, training=trained.outputs["training"], **common)

@@ -18,8 +18,8 @@ import docstring_parser
 import yaml
 from pydantic import BaseModel
 
-from components.common import data_figures, decision_figures, figures
-from components.common.records import STEPS
+from components.common import data_figures, decision_figures, figures, tune_figures
+from components.common.records import EVERY_STEP
 from components.common.run_record import RunRecord
 from components.common.settings import ProjectSettings
 from components.report_run.twin import Report
@@ -63,7 +63,7 @@ def readme(step: str) -> str:
 
 def _figures(name: str) -> str:
     """Where the class of a step's figures is."""
-    for module in (figures, data_figures, decision_figures):
+    for module in (figures, data_figures, decision_figures, tune_figures):
         if vars(module).get(name, object).__module__ == module.__name__:
             place = module.__name__.replace(".", "/")
             return f"Figures in its record: `{name}` (`{place}.py`)."
@@ -94,7 +94,7 @@ def generated() -> dict[Path, str]:
         "evertrain": ProjectSettings,
     }
     return {
-        **{_COMPONENTS / step / "README.md": readme(step) for step in STEPS},
+        **{_COMPONENTS / step / "README.md": readme(step) for step in EVERY_STEP},
         **{
             _DOCS / f"{name}.schema.json": json.dumps(model.model_json_schema(), indent=2) + "\n"
             for name, model in schemas.items()

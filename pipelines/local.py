@@ -9,14 +9,13 @@ import re
 import signal
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
 from components.common.holding import PLACE, STARTED_BY
 from components.common.layout import home, project_store
 from components.common.project import Project
-from components.common.records import STEPS
+from components.common.records import EVERY_STEP
 from components.common.run_record import RunRecord, run_record_key
 from components.common.watchdog import VARIABLE, this_process
 from components.report_run.alerting import alert_once
@@ -125,7 +124,7 @@ def run_locally(
             with log.open("w") as file, _noticing_interrupts() as check:
                 with steps.at_work(run=run, store=store, log=file) as kfp_runner:
                     watcher = _Watcher(file, on_step, on_wait, check)
-                    _execute(home(project), parameters, kfp_runner, watcher, image=steps.image)
+                    _execute(project, parameters, kfp_runner, watcher, image=steps.image)
                 check()
         finally:
             record = finished_record(project, store, run)
@@ -180,11 +179,12 @@ def _noticing_interrupts() -> Iterator[Callable[[], None]]:
 
 
 def _execute(
-    folder: Path, parameters: dict[str, Any], runner: Any, watcher: _Watcher, *, image: str
+    project: Project, parameters: dict[str, Any], runner: Any, watcher: _Watcher, *, image: str
 ) -> None:
     """Compile, load what was compiled, and let kfp.local run it."""
+    folder = home(project)
     compiled = folder / "pipeline.yaml"
-    compile_pipeline(compiled)
+    compile_pipeline(compiled, tuned=project.settings.tune.in_pipeline)
     if image:
         name_image(compiled, image)
     with warnings.catch_warnings(), contextlib.redirect_stdout(watcher):
@@ -232,7 +232,7 @@ class _Watcher(io.TextIOBase):
             self.on_wait(waits.group(1))
         found = _TASK.search(line)
         name = found.group(1).replace("-", "_") if found else ""
-        if name in STEPS:
+        if name in EVERY_STEP:
             if "Executing task" in line:
                 self.on_step(name, "started")
             elif "finished" in line or "ache" in line:

@@ -11,6 +11,8 @@ runs/<run>/model_card.md         what the version is that the run registered
 keys/<run key>/<step>.json       the latest finished record of a step for this key
 keys/<run key>/start.json        what its training begins with, where settings ask for a start
 keys/<run key>/finished.json     written when a run with this key has reached its decision
+splits/<run key>.json            content hashes of the parts that split_data made
+tune/<study>/...                 a search of settings: its journal, lease, page and patch
 checkpoints/<run key>/...        training state (training_core.checkpoints); result.json beside it
                                  once training has come to its end
 jobs/<run key>/<number>/...      what nodes of one training are told, and say
@@ -92,6 +94,11 @@ def start_key(run_key: str) -> str:
 
 def finished_key(run_key: str) -> str:
     return f"keys/{run_key}/finished.json"
+
+
+def splits_key(run_key: str) -> str:
+    """Where the manifest of a run's parts lies."""
+    return f"splits/{run_key}.json"
 
 
 def checkpoint_prefix(run_key: str) -> str:

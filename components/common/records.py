@@ -47,6 +47,8 @@ STEPS = (
     "promote_model",
     "report_run",
 )
+EVERY_STEP = (*STEPS[:5], "tune", *STEPS[5:])
+"""With the one that is in a pipeline only where `tune.in_pipeline` asks for it."""
 
 Status = Literal["running", "done", "skipped", "stopped", "failed", "interrupted"]
 
@@ -188,14 +190,14 @@ def threads_of(training: TrainingSettings) -> int:
 def read_records(store: ObjectStore, run: str) -> dict[str, StepRecord]:
     """Return the records of a run by step, those of cached steps filled in from the run's key."""
     found = {}
-    for name in STEPS:
+    for name in EVERY_STEP:
         try:
             found[name] = StepRecord.model_validate_json(store.get(record_key(run, name)))
         except ObjectMissing:
             continue
     run_key = found["snapshot_data"].run_key if "snapshot_data" in found else ""
-    reached = max((STEPS.index(name) for name in found if name != "report_run"), default=-1)
-    for name in STEPS[1:reached]:
+    reached = max((EVERY_STEP.index(name) for name in found if name != "report_run"), default=-1)
+    for name in EVERY_STEP[1:reached]:
         if name not in found and run_key:
             try:
                 content = store.get(key_record(run_key, name))
@@ -203,7 +205,7 @@ def read_records(store: ObjectStore, run: str) -> dict[str, StepRecord]:
                 continue
             found[name] = StepRecord.model_validate_json(content)
             found[name].cache_hit = True
-    return {name: found[name] for name in STEPS if name in found}
+    return {name: found[name] for name in EVERY_STEP if name in found}
 
 
 class _EndedBefore(EvertrainError):  # noqa: N818

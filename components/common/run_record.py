@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from components.common.data_figures import SnapshotFigures
 from components.common.decision_figures import EvaluateFigures, PromoteFigures
-from components.common.records import STEPS, StepRecord, read_records
+from components.common.records import EVERY_STEP, STEPS, StepRecord, read_records
 from infra.store import ObjectStore
 
 RunStatus = Literal["finished", "nothing_new", "skipped", "stopped", "failed", "interrupted"]
@@ -139,7 +139,11 @@ def compose(store: ObjectStore, *, run: str, project: str, champion: str) -> Run
         seconds=round(ended - began, 3),
         data_digest=snapshot.digest if snapshot else "",
         data_rows=snapshot.rows if snapshot else 0,
-        steps=[_summary(name, records.get(name)) for name in STEPS],
+        steps=[
+            _summary(name, records.get(name))
+            for name in EVERY_STEP
+            if name in STEPS or name in records
+        ],
         metrics=evaluated.metrics if evaluated else {},
         champion_before=promoted.champion_before if promoted else champion,
         champion_after=promoted.champion_after if promoted else champion,

@@ -12,6 +12,7 @@ from components.common.cluster_settings import ClusterSettings, ScheduleSettings
 from components.common.data_settings import DataSettings, SplitSettings, ValidationSettings
 from components.common.decision_settings import BASELINES, DecisionSettings, SelectionSettings
 from components.common.trigger_settings import LeaseSettings, WatchSettings
+from components.common.tune_settings import TuneSettings
 from training_core.settings import CheckSettings, Settings, TrainingSettings
 
 
@@ -93,6 +94,7 @@ class ProjectSettings(Settings):
     baselines: BaselineSettings = BaselineSettings()
     training: TrainingSettings = TrainingSettings()
     select: SelectionSettings = SelectionSettings()
+    tune: TuneSettings = TuneSettings()
     decision: DecisionSettings = DecisionSettings()
     tracking: TrackingSettings = TrackingSettings()
     alerts: AlertSettings = AlertSettings()

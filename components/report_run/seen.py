@@ -12,6 +12,7 @@ from components.common.decision_figures import EvaluateFigures, PromoteFigures, 
 from components.common.figures import BaselineFigures, CheckFigures, Figures, TrainFigures
 from components.common.records import StepRecord
 from components.common.run_record import RunRecord
+from components.common.tune_figures import TuneFigures
 from components.report_run import words
 
 F = TypeVar("F", bound=Figures)
@@ -30,6 +31,7 @@ class Seen:
     select_checkpoint: SelectFigures | None
     evaluate_model: EvaluateFigures | None
     promote_model: PromoteFigures | None
+    tune: TuneFigures | None = None
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -59,6 +61,7 @@ def read(records: dict[str, StepRecord]) -> Seen:
         select_checkpoint=one("select_checkpoint", SelectFigures),
         evaluate_model=one("evaluate_model", EvaluateFigures),
         promote_model=one("promote_model", PromoteFigures),
+        tune=one("tune", TuneFigures),
         problems=problems,
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
 from components.common.data_figures import SplitFigures
 from components.common.labels import Label
-from components.common.layout import put_object
+from components.common.layout import put_object, splits_key
 from components.common.local import fetch_snapshot, open_cache
 from components.common.manifest import read_manifest
 from components.common.records import step
@@ -54,16 +55,16 @@ def run(
             proof = prove_apart(connection, settings=settings, parts=division.parts, label=label)
             stored = {name: put_object(context.store, file.path) for name, file in files.items()}
         rows = {name: part.rows for name, part in division.parts.items()}
-        write_json(
-            splits,
-            {
-                "format": "evertrain/splits/1",
-                "parts": {name: {"sha256": stored[name], "rows": rows[name]} for name in stored},
-                "seen": seen_by_training(division.parts, settings),
-                "proof": [each.model_dump() for each in proof],
-                "lost_labels": division.lost,
-            },
-        )
+        manifest_of_parts = {
+            "format": "evertrain/splits/1",
+            "parts": {name: {"sha256": stored[name], "rows": rows[name]} for name in stored},
+            "seen": seen_by_training(division.parts, settings),
+            "proof": [each.model_dump() for each in proof],
+            "lost_labels": division.lost,
+        }
+        write_json(splits, manifest_of_parts)
+        # The artifact is the orchestrator's; `evertrain tune` finds the parts here.
+        context.store.put(splits_key(run_key), json.dumps(manifest_of_parts).encode())
         context.say(
             SplitFigures(
                 parts={

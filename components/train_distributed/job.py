@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from components.common.holding import guarded
@@ -21,6 +22,7 @@ from components.train_distributed.progress import Progress
 from components.train_distributed.results import keep_result, made_of
 from components.train_distributed.starting import begin, keep_base
 from components.train_distributed.stop import Marker, StopRequest
+from components.train_distributed.told import Told
 from components.train_distributed.tracker import Tracker
 
 
@@ -33,6 +35,7 @@ def train(
     splits: dict[str, Any],
     lease: int = 0,
     start: dict[str, Any] | None = None,
+    trial: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train to the end and return what happened, as plain data (the same on every rank).
 
@@ -41,6 +44,8 @@ def train(
         splits: What split_data left.
         lease: Number of the run's lease, without which no checkpoint is written; 0: there is none.
         start: What snapshot_data has settled (`TrainingStart`); None: the network as initialised.
+        trial: Of a search (`components/tune/`): `name` and `tags` of its run in MLflow, and the
+            file that evaluations are `told` in.
 
     Raises:
         TrainingFailed: It diverged, or a checkpoint could not be written.
@@ -89,8 +94,9 @@ def train(
     checkpoints = Checkpoints(objects, checkpoint_prefix(run_key))
     stop = StopRequest()  # until here a signal ends it at once, whatever torch waits for
     tracker = Tracker.open(
-        opened, uri=tracking_uri(opened), run_key=run_key, rank=strategy.rank, store=objects
-    )
+        opened, uri=tracking_uri(opened), run_key=run_key, rank=strategy.rank, store=objects,
+        name=(trial or {}).get("name", ""), tags=(trial or {}).get("tags", {}),
+    )  # fmt: skip
     trainer = Trainer(
         task=task,
         model=model,
@@ -104,6 +110,9 @@ def train(
     progress = Progress.open(total_steps=trainer.total_steps, rank=strategy.rank)
     for name in ("point", "evaluation", "rollback"):
         setattr(trainer, f"on_{name}", _both(getattr(tracker, name), getattr(progress, name)))
+    if trial is not None and strategy.rank == 0:
+        told = Told(Path(trial["told"]), every=trainer.evaluate_every)
+        trainer.on_evaluation = _both(trainer.on_evaluation, told.evaluation)
     marker = Marker(objects, checkpoint_prefix(run_key))
     try:
         outcome = trainer.fit()

@@ -78,8 +78,18 @@ class Tracker:
         run_key: str,
         rank: int,
         store: ObjectStore | None = None,
+        name: str = "",
+        tags: Mapping[str, str] | None = None,
     ) -> Self | Silent:
-        """Return the tracker of a project's training; a silent one for ranks other than 0."""
+        """Return the tracker of a project's training; a silent one for ranks other than 0.
+
+        Args:
+            project: Its settings become the run's parameters.
+            uri, run_key, store: As above.
+            rank: Of this process.
+            name: For people; empty: the project's, and the beginning of the key.
+            tags: More of them.
+        """
         if rank != 0:
             return Silent()
         settings = project.settings
@@ -88,9 +98,9 @@ class Tracker:
             uri=uri,
             experiment=settings.tracking.experiment or settings.name,
             run_key=run_key,
-            name=f"{settings.name} {run_key[:8]}",
+            name=name or f"{settings.name} {run_key[:8]}",
             parameters={"training": settings.training.model_dump(mode="json")},
-            tags={"evertrain.run": os.environ.get("EVERTRAIN_RUN_ID", "")},
+            tags={"evertrain.run": os.environ.get("EVERTRAIN_RUN_ID", ""), **(tags or {})},
             store=store,
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from components.common.layout import record_key
 from components.common.project import Project
-from components.common.records import STEPS, StepRecord
+from components.common.records import EVERY_STEP, StepRecord
 from components.common.run_record import RunRecord, run_record_key
 from infra.errors import OutsideError
 from infra.kubeflow import Kubeflow, Run, TaskState, Version
@@ -95,7 +95,7 @@ class Follower:
         self._looks += 1
         for task in run.tasks:
             step = task.name.replace("-", "_")
-            if step not in STEPS:
+            if step not in EVERY_STEP:
                 continue  # Kubeflow's own: drivers, conditions
             changed = self._states.get(step) != task.state
             if changed:
@@ -185,7 +185,7 @@ def _failures(run: Run) -> tuple[str, ...]:
     said = [
         f"{task.name}: {task.error or task.state.lower()}"
         for task in run.tasks
-        if task.state in ("FAILED", "CANCELED") and task.name.replace("-", "_") in STEPS
+        if task.state in ("FAILED", "CANCELED") and task.name.replace("-", "_") in EVERY_STEP
     ]
     return (*([run.error] if run.error else ()), *said)
 

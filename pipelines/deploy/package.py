@@ -50,6 +50,7 @@ def build_package(project: Project, folder: Path) -> Package:
             file,
             parameters={"project": inside, "store": store},
             place=placing(project.settings, pinned=True),
+            tuned=project.settings.tune.in_pipeline,
         )
     except (ValueError, TypeError) as error:
         raise ConfigurationError(

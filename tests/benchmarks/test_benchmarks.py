@@ -41,6 +41,14 @@ def test_the_loop_is_measured_beside_a_plain_one_with_equal_weights() -> None:
     assert set(line["figures"]) == {"mlp_ratio", "cnn_ratio", "gpt_ratio"}
 
 
+@pytest.mark.slow
+def test_a_search_is_measured_on_the_holdout_and_notices_a_space_too_small() -> None:
+    figures = last_line(ran("tune", "--short"))["figures"]
+    assert figures["tune_trials"] == 12
+    assert figures["boundary_noticed"] == 1
+    assert figures["tune_gain"] > 0
+
+
 def test_a_snapshot_is_measured_beside_its_listing() -> None:
     line = last_line(ran("snapshot", "--count", "2", "--objects", "3000"))
     assert line["name"] == "snapshot"

@@ -1,0 +1,1 @@
+"""The step tune: searches settings, and says what the search is worth."""
