@@ -20,6 +20,7 @@ _PACKAGES = (
 _NO_RESULT = {"store", "tracking", "alerts", "cluster", "schedules", "watch", "lease"}
 _INDIFFERENT = ("source", "cache", "memory")
 _OURS = ("components", "pipelines", "training_core", "infra")
+_NO_CODE = "infra/kubernetes"  # scripts of the manifests: no step runs them, no image has them
 
 
 def provenance(project: Project) -> Provenance:
@@ -48,12 +49,7 @@ def provenance(project: Project) -> Provenance:
 
 def code_digest(project: Project) -> str:
     """Hash of our packages' sources, of the project's Python files and of its suite."""
-    root = Path(__file__).resolve().parents[2]
-    files = [
-        (f"{package}/{path.relative_to(root / package).as_posix()}", path)
-        for package in _OURS
-        for path in (root / package).rglob("*.py")
-    ]
+    files = sources()
     own = [p for p in project.folder.rglob("*.py") if not _hidden(p.relative_to(project.folder))]
     suite = project.folder / project.settings.validation.suite
     files += [(f"project/{p.relative_to(project.folder).as_posix()}", p) for p in own]
@@ -63,6 +59,17 @@ def code_digest(project: Project) -> str:
     for name, path in sorted(files):
         digest.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
     return digest.hexdigest()
+
+
+def sources() -> list[tuple[str, Path]]:
+    """Return our packages' source files with their names, the same here and in every image."""
+    root = Path(__file__).resolve().parents[2]
+    return [
+        (f"{package}/{path.relative_to(root / package).as_posix()}", path)
+        for package in _OURS
+        for path in (root / package).rglob("*.py")
+        if not path.is_relative_to(root / _NO_CODE)
+    ]
 
 
 def commit_of(folder: Path) -> str:

@@ -121,6 +121,7 @@ def test_an_image_that_cannot_be_pulled_ends_the_step_with_what_to_do(cluster: B
     assert cluster.failure().kind == "OutsideError"
 
 
+@pytest.mark.smoke
 def test_a_quota_that_is_used_up_ends_the_step_with_what_it_says(cluster: Bench) -> None:
     cluster.server.apply(
         QUOTAS,

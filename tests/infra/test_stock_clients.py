@@ -70,10 +70,8 @@ def assert_same(found: pd.DataFrame, package: Written) -> None:
     np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=() if kind == "sequence" else pytest.mark.smoke) for kind in KINDS],
-)
+@pytest.mark.smoke
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_model_of_each_kind_is_scored_from_a_database_and_a_folder(
     kind: str, sqlite_uri: str, tmp_path: Path
 ) -> None:

@@ -141,6 +141,7 @@ def test_a_host_that_is_not_there_yet_is_waited_for(project: Path, tmp_path: Pat
             assert watcher.stop() == 0
 
 
+@pytest.mark.smoke
 def test_once_does_not_wait_for_it_and_who_is_not_let_in_is_told(
     project: Path, tmp_path: Path
 ) -> None:
