@@ -8,6 +8,7 @@ import socket
 import ssl
 import struct
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -51,7 +52,7 @@ class Reply:
 Handle = Callable[[Request], Reply]
 
 
-class HttpDouble(ThreadingHTTPServer):
+class HttpDouble(ThreadingHTTPServer, ABC):
     """Serves `answer_to` on 127.0.0.1; a context manager.
 
     Attributes:
@@ -113,12 +114,13 @@ class HttpDouble(ThreadingHTTPServer):
         """The requests so far with this method and a path that matches the regular expression."""
         return [r for r in self.requests if r.method == method and re.fullmatch(path, r.path)]
 
+    @abstractmethod
     def answer_to(self, request: Request) -> Reply:
-        raise NotImplementedError
+        """What this server answers."""
 
+    @abstractmethod
     def error_reply(self, status: int) -> Reply:
         """What a fault answers: an error in the form that this server's errors have."""
-        raise NotImplementedError
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self.lock:

@@ -87,9 +87,9 @@ def test_a_missing_secret_keeps_the_container_from_starting(
     job["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "KEY", "valueFrom": source}]
     kubernetes_server.apply(CLUSTER_RUNTIMES, runtime)
     train(trainer, "torchrun", runtime="secretive")
-    kubernetes_server.until(
-        lambda: told(kubernetes_server, "Failed") == ['Error: secret "s3" not found']
-    )
+    kubernetes_server.until(lambda: bool(told(kubernetes_server, "Failed")))
+    assert set(told(kubernetes_server, "Failed")) == {'Error: secret "s3" not found'}
+    assert kubernetes_server.pods("job-a")[0]["status"]["phase"] == "Pending"
     secret = {"metadata": {"name": "s3", "namespace": "default"}, "data": {"key": "eA=="}}
     kubernetes_server.apply(SECRETS, secret)
     running(kubernetes_server)

@@ -7,12 +7,9 @@ told of. All three are made up here for one session, and none may be found in th
 from __future__ import annotations
 
 import base64
-import datetime
 import html
-import ipaddress
 import re
 import secrets
-import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,12 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-
 from infra.image.wheels import wheels
+from tests.infra.alert_servers import certificate
 
 
 @dataclass(frozen=True)
@@ -54,12 +47,10 @@ def mirror(home: Path) -> Iterator[Mirror]:
     user, password = f"user{secrets.token_hex(8)}", f"password{secrets.token_hex(8)}"
     login = base64.b64encode(f"{user}:{password}".encode())
     authority = f"authority{secrets.token_hex(8)}"
-    ca, key = _certificate(home, authority)
+    ca, context = certificate(home, name=authority)
     asked: list[str] = []
     handler = partial(_Handler, wheels(torch="cpu"), b"Basic " + login, asked)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(ca, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     configuration = home / "pip.conf"
     address = f"https://{user}:{password}@127.0.0.1:{server.server_port}/simple/"
@@ -110,33 +101,3 @@ class _Handler(SimpleHTTPRequestHandler):
 
 def _project(wheel: str) -> str:
     return re.sub(r"[-_.]+", "-", wheel.partition("-")[0]).lower()
-
-
-def _certificate(home: Path, authority: str) -> tuple[Path, Path]:
-    """A certificate that signs itself, for 127.0.0.1, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, authority)])
-    now = datetime.datetime.now(datetime.UTC)
-    loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([loopback]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    ca, private = home / "ca.pem", home / "key.pem"
-    ca.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return ca, private

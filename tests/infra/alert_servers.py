@@ -150,19 +150,19 @@ def smtp(
         controller.stop()
 
 
-def certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
+def certificate(folder: Path, *, name: str = "loopback") -> tuple[Path, ssl.SSLContext]:
     """A certificate for 127.0.0.1 signed by itself: its file, and a server's context with it."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
+    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     made = (
         x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
+        .subject_name(who)
+        .issuer_name(who)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))

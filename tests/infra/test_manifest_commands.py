@@ -40,9 +40,6 @@ def commands(installation: str) -> list[tuple[str, list[str], dict[str, str]]]:
     return found
 
 
-@pytest.mark.xfail(
-    "watch" not in COMMANDS, reason="evertrain has no command watch yet", strict=True
-)
 @pytest.mark.parametrize("installation", INSTALLATIONS)
 def test_the_command_line_takes_what_the_pods_run(installation: str) -> None:
     ran = commands(installation)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pytest
 import yaml
 
 from components.common.project import Project
@@ -35,6 +36,11 @@ DEPLOYABLE: dict[str, Any] = {
 }
 
 
+_VARIABLES = (
+    "EVERTRAIN_STORE", "MLFLOW_TRACKING_URI", "AWS_ENDPOINT_URL", "AWS_PROFILE", "SSL_CERT_FILE",
+    "EVERTRAIN_KUBEFLOW_TOKEN", "EVERTRAIN_KUBEFLOW_COOKIES", "KF_PIPELINES_SA_TOKEN_PATH",
+    "HTTP_PROXY", "http_proxy",
+)  # fmt: skip
 _COMPILED: dict[str, Package] = {}
 _KEPT = tempfile.mkdtemp(prefix="compiled-")
 atexit.register(shutil.rmtree, _KEPT, ignore_errors=True)
@@ -109,6 +115,13 @@ class Case:
     def changing_calls(self) -> list[tuple[str, str]]:
         """The requests that change something, so far."""
         return [(r.method, r.path) for r in self.server.requests if r.method != "GET"]
+
+
+def new_case(folder: Path, server: KfpServer, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """A project below a folder, where no variable of this machine says anything else."""
+    for name in _VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    return Case(folder / "project", server)
 
 
 def impatient(case: Case, **access: Any) -> None:

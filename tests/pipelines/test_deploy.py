@@ -12,16 +12,14 @@ import yaml
 from tests.cluster.conftest import kfp_home as kfp_home
 from tests.cluster.conftest import kfp_server as kfp_server
 from tests.cluster.kfp_server import KfpServer
-from tests.pipelines.deploy_case import DEPLOYABLE, NIGHTLY, WEEKLY, Case
+from tests.pipelines.deploy_case import DEPLOYABLE, NIGHTLY, WEEKLY, Case, new_case
 
 CLUSTER = DEPLOYABLE["cluster"]
 
 
 @pytest.fixture
 def case(tmp_path: Path, kfp_server: KfpServer, monkeypatch: pytest.MonkeyPatch) -> Case:
-    for name in ("EVERTRAIN_STORE", "MLFLOW_TRACKING_URI", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
-    return Case(tmp_path / "project", kfp_server)
+    return new_case(tmp_path, kfp_server, monkeypatch)
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(case: Case) -> None:

@@ -14,18 +14,14 @@ from tests.cluster.conftest import kfp_server as kfp_server
 from tests.cluster.faults import Fault, hang
 from tests.cluster.kfp_server import Account, KfpServer
 from tests.infra.alert_servers import certificate
-from tests.pipelines.deploy_case import Case, impatient
+from tests.pipelines.deploy_case import Case, impatient, new_case
 
 TOKEN = "token-hunter2"
 
 
 @pytest.fixture
 def case(tmp_path: Path, kfp_server: KfpServer, monkeypatch: pytest.MonkeyPatch) -> Case:
-    for name in ("EVERTRAIN_STORE", "MLFLOW_TRACKING_URI", "AWS_ENDPOINT_URL", "SSL_CERT_FILE",
-                 "EVERTRAIN_KUBEFLOW_TOKEN", "EVERTRAIN_KUBEFLOW_COOKIES",
-                 "KF_PIPELINES_SA_TOKEN_PATH", "HTTP_PROXY", "http_proxy"):  # fmt: skip
-        monkeypatch.delenv(name, raising=False)
-    made = Case(tmp_path / "project", kfp_server)
+    made = new_case(tmp_path, kfp_server, monkeypatch)
     impatient(made)
     return made
 

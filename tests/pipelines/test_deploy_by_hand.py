@@ -9,16 +9,14 @@ import pytest
 from tests.cluster.conftest import kfp_home as kfp_home
 from tests.cluster.conftest import kfp_server as kfp_server
 from tests.cluster.kfp_server import KfpServer
-from tests.pipelines.deploy_case import DEPLOYABLE, NIGHTLY, WEEKLY, Case
+from tests.pipelines.deploy_case import DEPLOYABLE, NIGHTLY, WEEKLY, Case, new_case
 
 CLUSTER = DEPLOYABLE["cluster"]
 
 
 @pytest.fixture
 def case(tmp_path: Path, kfp_server: KfpServer, monkeypatch: pytest.MonkeyPatch) -> Case:
-    for name in ("EVERTRAIN_STORE", "MLFLOW_TRACKING_URI", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
-    return Case(tmp_path / "project", kfp_server)
+    return new_case(tmp_path, kfp_server, monkeypatch)
 
 
 def test_what_left_the_file_goes_and_what_others_made_stays(case: Case) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.conftest import kfp_home as kfp_home
 from tests.cluster.conftest import kfp_server as kfp_server
 from tests.cluster.kfp_server import KfpServer
-from tests.pipelines.deploy_case import DEPLOYABLE, NIGHTLY, Case
+from tests.pipelines.deploy_case import DEPLOYABLE, NIGHTLY, Case, new_case
 from tests.small_project.command import command, environment
 
 CLUSTER = DEPLOYABLE["cluster"]
@@ -21,9 +21,7 @@ CLUSTER = DEPLOYABLE["cluster"]
 
 @pytest.fixture
 def case(tmp_path: Path, kfp_server: KfpServer, monkeypatch: pytest.MonkeyPatch) -> Case:
-    for name in ("EVERTRAIN_STORE", "MLFLOW_TRACKING_URI", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
-    return Case(tmp_path / "project", kfp_server)
+    return new_case(tmp_path, kfp_server, monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.cluster.conftest import kfp_server as kfp_server
 from tests.cluster.faults import Call, Fault, answer, lost_reply, reset, truncated_body
 from tests.cluster.kfp_entities import Experiment
 from tests.cluster.kfp_server import KfpServer
-from tests.pipelines.deploy_case import DEPLOYABLE, NIGHTLY, WEEKLY, Case, impatient
+from tests.pipelines.deploy_case import DEPLOYABLE, NIGHTLY, WEEKLY, Case, impatient, new_case
 
 CLUSTER = DEPLOYABLE["cluster"]
 TOKEN = "token-hunter2"
@@ -22,11 +22,7 @@ TOKEN = "token-hunter2"
 
 @pytest.fixture
 def case(tmp_path: Path, kfp_server: KfpServer, monkeypatch: pytest.MonkeyPatch) -> Case:
-    for name in ("EVERTRAIN_STORE", "MLFLOW_TRACKING_URI", "AWS_ENDPOINT_URL", "SSL_CERT_FILE",
-                 "EVERTRAIN_KUBEFLOW_TOKEN", "EVERTRAIN_KUBEFLOW_COOKIES",
-                 "KF_PIPELINES_SA_TOKEN_PATH", "HTTP_PROXY", "http_proxy"):  # fmt: skip
-        monkeypatch.delenv(name, raising=False)
-    made = Case(tmp_path / "project", kfp_server)
+    made = new_case(tmp_path, kfp_server, monkeypatch)
     impatient(made)
     return made
 

@@ -19,15 +19,13 @@ from tests.cluster.conftest import kfp_home as kfp_home
 from tests.cluster.conftest import kfp_server as kfp_server
 from tests.cluster.faults import answer
 from tests.cluster.kfp_server import KfpServer, RunHandle
-from tests.pipelines.deploy_case import Case, impatient
+from tests.pipelines.deploy_case import Case, impatient, new_case
 
 
 @pytest.fixture
 def case(tmp_path: Path, kfp_server: KfpServer, monkeypatch: pytest.MonkeyPatch) -> Case:
-    for name in ("EVERTRAIN_STORE", "MLFLOW_TRACKING_URI", "AWS_ENDPOINT_URL", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    made = Case(tmp_path / "project", kfp_server)
+    made = new_case(tmp_path, kfp_server, monkeypatch)
     impatient(made)
     return made
 

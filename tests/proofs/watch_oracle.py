@@ -102,16 +102,24 @@ def _given_up(happened: Happened, runs: list[SimulatedRun], verdict: Verdict) ->
 
 
 def _missed_data(happened: Happened, runs: list[SimulatedRun], verdict: Verdict) -> None:
-    """Every version that stayed for long enough while somebody could see it has its run."""
+    """Every version that stayed for long enough while somebody could see it has its run.
+
+    A run for what no version ever was (a listing saw an object that was deleted meanwhile) is that
+    of the version that is there when it begins: it lists for itself. What is left to see then is a
+    deletion, which starts none.
+    """
     settings = happened.settings
     states = happened.states
     known = {name_of(state): state for _, state in states}
     begun: dict[str, float] = {}
+    torn: list[float] = []
     for run in runs:
         base, _ = _attempt(run)
         if not run.skipped:
             begun.setdefault(base, run.begun)
-        verdict.torn += base not in known and not base.startswith("simulated-often")
+        if base not in known and not base.startswith("simulated-often"):
+            verdict.torn += 1
+            torn += [] if run.skipped else [run.begun]
     verdict.versions = len(known)
     for place, (since, state) in enumerate(states):
         until = states[place + 1][0] if place + 1 < len(states) else STORM + CALM
@@ -122,7 +130,8 @@ def _missed_data(happened: Happened, runs: list[SimulatedRun], verdict: Verdict)
         if _healthy(happened, runs, since, until) < happened.patience:
             continue
         verdict.due += 1
-        at = begun.get(name, float("inf"))
+        own = (each for each in torn if since <= each < until)
+        at = min(begun.get(name, float("inf")), next(own, float("inf")))
         if at > since and _healthy(happened, runs, since, min(at, until)) >= happened.patience:
             verdict.missed.append(f"{name}, there from {since:.0f} to {until:.0f}: run at {at:.0f}")
 
