@@ -22,8 +22,8 @@ _BY_DIGEST = re.compile(r"^\S+@sha256:[0-9a-f]{64}$")
 
 StepName = Literal[
     "snapshot_data", "validate_data", "split_data", "check_training", "train_baseline",
-    "tune", "train_distributed", "select_checkpoint", "evaluate_model", "promote_model",
-    "report_run",
+    "tune", "train_distributed", "select_checkpoint", "evaluate_model", "refit_model",
+    "promote_model", "report_run",
 ]  # fmt: skip
 
 

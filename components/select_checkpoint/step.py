@@ -6,21 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
-from components.common.layout import fetch_object, put_object
+from components.common.layout import put_object
 from components.common.records import step
 from components.common.resampling import Draws
-from components.common.rows import clusters_of, read_part, sample_part
+from components.common.rows import clusters_of, read_part
 from training_core.errors import TrainingFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from components.common.records import StepContext
-    from components.select_checkpoint.averaging import State
     from components.select_checkpoint.selection import Selection
-    from training_core.transfer.settings import StartSettings
-
-_STATISTICS_ROWS = 4096  # of the train split, for the statistics of normalising layers
 
 
 def run(
@@ -38,32 +31,20 @@ def run(
     with step(
         "select_checkpoint", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
-        from components.select_checkpoint.candidates import Candidates, mean_of_best
+        from components.select_checkpoint.candidates import mean_of_best
+        from components.select_checkpoint.opening import candidates_of
         from components.select_checkpoint.scoring import Judge
         from components.select_checkpoint.selection import select
-        from training_core.checkpoints.catalogue import Checkpoints
-        from training_core.examples import Examples
         from training_core.package import write_package
-        from training_core.transfer.shaping import still_layers
 
         settings = context.project.settings
         task = context.project.task()
         parts, trained = read_json(splits), read_json(training)
         validation = read_part(context, parts, "validation")
         preprocessor = type(task.preprocessor()).from_state_dict(trained["preprocessor"])
-
-        def train() -> Examples:
-            rows = sample_part(context, parts, "train", rows=_STATISTICS_ROWS)
-            return Examples.from_frame(task, preprocessor, rows)
-
-        checkpoints = Checkpoints(context.store, trained["prefix"])
-        start, seen = settings.training.start, trained.get("seen") or parts["seen"]
-        found = Candidates(
-            checkpoints,
-            build=lambda: task.build_model(preprocessor),
-            train=train,
-            complete=_completing(context, trained["base"], start) if start.lora.rank else None,
-            still=still_layers(task.build_model(preprocessor), start) if start.adapts else (),
+        seen = trained.get("seen") or parts["seen"]
+        checkpoints, found = candidates_of(
+            context, task, preprocessor, parts, prefix=trained["prefix"], base=trained["base"]
         )
         draws = Draws.of(clusters_of(validation, settings), resamples=settings.decision.resamples)
         judge = Judge(task, preprocessor, validation, draws)
@@ -104,15 +85,6 @@ def run(
         write_json(candidates, chosen.figures.model_dump(mode="json"))
         context.say(chosen.figures)
         log_metrics(metrics, logged(chosen))
-
-
-def _completing(context: StepContext, base: str, start: StartSettings) -> Callable[[State], State]:
-    """Return what makes a plain network's state of a LoRA training's checkpoint."""
-    from training_core.transfer.lora import merged
-    from training_core.transfer.safetensors import read_safetensors
-
-    began = read_safetensors(fetch_object(context.store, base, context.cache))
-    return lambda state: merged(state, began, start.lora)
 
 
 def logged(chosen: Selection) -> dict[str, float]:

@@ -42,9 +42,7 @@ def run(
         start = settled_start(context, run_key, job["splits"])
         if start is not None:
             job["start"] = start.model_dump(mode="json")
-        wanted = made_of(context.project, job["splits"])
-        kept = kept_result(context.store, run_key, made_of=wanted)
-        result = kept or _train(context, job)
+        result, kept = result_of(context, job)
         outcome = result["outcome"]
         context.say(
             TrainFigures(
@@ -54,7 +52,7 @@ def run(
                 epochs=outcome["samples"] / job["splits"]["parts"]["train"]["rows"],
                 processes=result["processes"],
                 nodes=context.project.settings.training.nodes,
-                found_finished=kept is not None,
+                found_finished=kept,
                 start=result.get("start", ""),
                 device=result["device"],
                 precision=result["precision"],
@@ -93,6 +91,21 @@ def run(
 def _seen(seen_now: dict[str, str], start: TrainingStart | None) -> dict[str, str]:
     """What the trained network has seen, by itself and in what it began with."""
     return seen_now if start is None or not start.seen else seen_together(seen_now, start.seen)
+
+
+def result_of(context: StepContext, job: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Train, unless that has come to its end before; return what came of it, and whether it had.
+
+    Args:
+        context: Of the step; its project has the settings of this training.
+        job: Arguments of `job.train`.
+
+    Raises:
+        TrainingFailed, OutsideError, KeyboardInterrupt: As `_train`.
+    """
+    wanted = made_of(context.project, job["splits"])
+    kept = kept_result(context.store, job["run_key"], made_of=wanted)
+    return (_train(context, job), False) if kept is None else (kept, True)
 
 
 def _train(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:
