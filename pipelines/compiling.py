@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,8 @@ def compile_pipeline(
         from pipelines.continuous_training import build
 
         target.parent.mkdir(parents=True, exist_ok=True)
-        asked = {"tuned": tuned, "refitted": refitted}
-        pipeline = build(place, **asked) if place is not None else build(**asked)
+        built = build if place is None else partial(build, place)
+        pipeline = built(tuned=tuned, refitted=refitted)
         compiler.Compiler().compile(pipeline, str(target), pipeline_parameters=parameters or {})
 
 

@@ -185,9 +185,7 @@ def _execute(
     folder = home(project)
     compiled = folder / "pipeline.yaml"
     settings = project.settings
-    compile_pipeline(
-        compiled, tuned=settings.tune.in_pipeline, refitted=settings.refit.enabled
-    )
+    compile_pipeline(compiled, tuned=settings.tune.in_pipeline, refitted=settings.refit.enabled)
     if image:
         name_image(compiled, image)
     with warnings.catch_warnings(), contextlib.redirect_stdout(watcher):

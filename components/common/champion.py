@@ -63,7 +63,7 @@ class PromotionEntry(BaseModel):
     of: int = 0
     compared: int = 0
     fence: int = 0
-    refit_of: dict[str, str] = {}  # noqa: RUF012 (pydantic copies defaults)
+    refit_of: dict[str, str] = {}
 
 
 class PromotionLog:

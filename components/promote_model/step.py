@@ -136,7 +136,8 @@ def describe(
     """Keep the version's model card beside the run, show it in the registry, return its key."""
     from components.promote_model.card import card
 
-    settings, record = context.project.settings, context.record
+    settings, record, refit = context.project.settings, context.record, verdict.refit
+    certified = refit if refit and refit.refitted == hashes_of(package) else None
     text = card(
         verdict,
         project=settings,
@@ -144,6 +145,7 @@ def describe(
         run=record.run,
         run_key=record.run_key,
         package_manifest=json.loads((package / "package.json").read_text()),
+        refit=certified,
     )
     key = card_key(record.run)
     context.store.put(key, text.encode())

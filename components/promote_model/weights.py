@@ -1,9 +1,9 @@
 """Whether the weights that came here are those that may be promoted: judged, or certified.
 
 The package must be the one that evaluate_model judged, file by file. The one exception is a refit,
-by its certificate: it names the judged package, the evaluation that this package had, as this run
-recorded it, and the refitted package, which names the judged one in turn. Whatever does not agree
-stops the run; nothing is promoted on trust.
+by its certificate: it names the judged package, the evaluation that this package had and the
+refitted package, which names the judged one in turn; certificate and evaluation are those that the
+steps of this run have recorded. Whatever does not agree stops the run.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _faults(
 ) -> list[str]:
     settings = context.project.settings.refit
     evaluation = EvaluateFigures.model_validate(decided.model_dump(exclude={"refit"}))
-    recorded = _recorded(context)
+    recorded = _recorded(context, "evaluate_model")
     facts = json.loads((package / "package.json").read_text()).get("facts", {})
     bounded = refit.shift is not None and refit.shift.mean <= settings.shift
     wrong = {
@@ -76,14 +76,17 @@ def _faults(
         "a gate of it did not pass": (
             not refit.gates or any(gate.outcome != "pass" for gate in refit.gates)
         ),
+        "refit_model of this run has recorded another certificate": (
+            _recorded(context, "refit_model") != digest_of(refit.model_dump(mode="json"))
+        ),
     }
     return [words for words, true in wrong.items() if true]
 
 
-def _recorded(context: StepContext) -> str:
-    """Digest of what evaluate_model has recorded in this run; empty: nothing."""
+def _recorded(context: StepContext, step: str) -> str:
+    """Digest of what a step has recorded in this run; empty: nothing."""
     try:
-        content = context.store.get(record_key(context.record.run, "evaluate_model"))
+        content = context.store.get(record_key(context.record.run, step))
     except ObjectMissing:
         return ""
     return digest_of(StepRecord.model_validate_json(content).figures)

@@ -100,7 +100,9 @@ def refit_gates(
     return gates
 
 
-def metrics_of(kind: Kind, truth: Truth, predictions: dict[str, Floats]) -> dict[str, dict[str, float]]:
+def metrics_of(
+    kind: Kind, truth: Truth, predictions: dict[str, Floats]
+) -> dict[str, dict[str, float]]:
     """Return each model's metrics that are numbers."""
     return {
         name: {n: v for n, v in measured(kind, truth, each).items() if math.isfinite(v)}

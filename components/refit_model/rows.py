@@ -39,9 +39,7 @@ def all_rows(context: StepContext, splits: dict[str, Any], scratch: Path) -> dic
     return {**splits, "parts": {"train": whole, "validation": splits["parts"]["validation"]}}
 
 
-def seen_by_refit(
-    seen: dict[str, str], holdout: pd.DataFrame, time_column: str
-) -> dict[str, str]:
+def seen_by_refit(seen: dict[str, str], holdout: pd.DataFrame, time_column: str) -> dict[str, str]:
     """Return what a refit has seen, for later comparisons: the holdout's newest row as well."""
     newest = times_of(holdout, time_column).max()
     return seen_together(seen, {"by": "time", "until": newest.isoformat()})
