@@ -28,7 +28,7 @@ BIN := .venv/bin
 TORCH := $(shell sed -nE 's/.*"torch==([0-9.]+)".*/\1/p' pyproject.toml)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 DEMO := $(CURDIR)/build/demo
-BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline trigger warm-start advice tune
+BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline trigger warm-start advice tune refit
 PROOFS := kills nodes steps checkpoints bad-data clean-flights bugs decisions promotions optimism lease-fights triggers
 
 ##@ Use

@@ -228,9 +228,7 @@ class Trainer:
         """Look ahead."""
         question = self.state.next_question if self.strategy.world_size > 1 else None
         every = (self.settings.log_every, self.evaluate_every, self.save_every)
-        self._due = Due.after(
-            self.outcome.steps, end=self.end, every=every, question=question
-        )
+        self._due = Due.after(self.outcome.steps, end=self.end, every=every, question=question)
 
     def _between_steps(self, lr: float) -> bool:
         """Do what is due. Returns whether to go on with the next step."""

@@ -26,14 +26,12 @@ class RefitSettings(Settings):
         "fewer ones, so in more steps; updates: in as many steps.",
     )
     shift: float = Field(
-        0.05,
+        0.08,
         gt=0,
         description="Largest mean difference from the judged model's predictions, 0 to 1 (total "
         "variation; of numbers, in standard deviations of the target). Above it the judged model "
         "is promoted.",
     )
     slice_shift: float = Field(
-        0.1,
-        gt=0,
-        description="The same within each slice of decision.slices.",
+        0.16, gt=0, description="The same within each slice of decision.slices."
     )

@@ -43,3 +43,12 @@ def apart(refit: RefitFigures) -> str:
         largest = shift.slices[0]
         text += f"; most where {largest.words}: {largest.shift:.4f}"
     return text + "."
+
+
+def told(refit: RefitFigures) -> str:
+    """All of it in one text, as far as there is something to say."""
+    if refit.outcome == "none":
+        return ""
+    first = RISK if refit.outcome == "refitted" else f"{refit.reason}."
+    more = [how(refit), apart(refit), names(refit)] if refit.refitted else []
+    return " ".join(each for each in (first, *more) if each)

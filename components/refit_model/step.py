@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +95,8 @@ def _decided(
         else:
             figures = _attempted(context, evaluated, splits, trained, judged, key=key)
     except KeyboardInterrupt:
-        context.holding.confirm()
-        not_counted(context.store, run_key, kept)
+        with suppress(OutsideError):  # the interruption is what has to be said
+            not_counted(context.store, run_key, kept)
         raise
     except LeaseLost:
         raise

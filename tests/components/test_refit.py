@@ -180,15 +180,16 @@ def _tell(steps: Steps, change: Callable[[dict[str, Any]], Any]) -> None:
     (steps.left / "decision.json").write_text(json.dumps(said))
 
 
+def _forge(steps: Steps) -> None:
+    """Put other weights there, and a certificate that names them."""
+    (steps.left / "model" / "network.pt2").write_bytes(b"mine")
+    files = hashes_of(steps.left / "model")
+    _tell(steps, lambda said: said["refit"].update(refitted=files))
+
+
 FORGERIES: dict[str, tuple[Callable[[Steps], Any], str]] = {
     "other weights": (lambda s: _swap(s, "network.pt2"), "its files are not those"),
-    "weights and certificate": (
-        lambda s: (
-            (s.left / "model" / "network.pt2").write_bytes(b"mine"),
-            _tell(s, lambda d: d["refit"].update(refitted=hashes_of(s.left / "model"))),
-        ),
-        "recorded another certificate",
-    ),
+    "weights and certificate": (_forge, "recorded another certificate"),
     "another judged model": (
         lambda s: _tell(s, lambda d: d["refit"]["judged"].update({"network.pt2": "0" * 64})),
         "another judged package",
