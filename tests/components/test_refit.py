@@ -22,7 +22,6 @@ from components.common.rehearsal import rehearse
 from components.common.unseen import why_seen
 from components.refit_model.kept import MOST_DEATHS, Kept, keep
 from infra.errors import OutsideError
-from tests.small_kinds import make_kind
 from tests.small_project.command import evertrain, make_project
 from tests.small_project.make_data import month
 from tests.small_project.refit_steps import KEY, Steps
@@ -276,24 +275,6 @@ def test_a_store_that_fails_while_the_refit_trains_costs_no_promotion(
     steps = judged.copy(tmp_path / "project")
     monkeypatch.setattr(training, "result_of", away)
     assert "the nodes are away" in steps.refit()["figures"]["reason"]
-    assert steps.promote()["figures"]["outcome"] == "promoted"
-
-
-@pytest.mark.parametrize("kind", ["multiclass", "multilabel", "regression", "sequence"])
-def test_each_kind_is_trained_again_with_the_mean_of_checkpoints_that_was_judged(
-    tmp_path: Path, kind: str
-) -> None:
-    folder = make_kind.make_kind(tmp_path / kind, kind, 1)
-    steps = Steps(folder, WIDE, "refit.slice_shift=1", "training.optimiser.lr=0.005",
-                  "select.rule=latest")  # fmt: skip
-    steps.train(make_kind.month(1, kind))
-    steps.judge()
-    figures = steps.refit()["figures"]
-    assert figures["outcome"] == "refitted", figures["reason"]
-    facts = json.loads((steps.left / "judged" / "package.json").read_text())["facts"]
-    assert len(figures["members"]) == len(facts.get("mean_of_steps", []))
-    assert 0 < figures["shift"]["mean"] < 0.5
-    assert (figures["shift"]["churned"] is None) == (kind == "regression")
     assert steps.promote()["figures"]["outcome"] == "promoted"
 
 
