@@ -92,7 +92,9 @@ def refit_gates(
             _bounded(f"prediction shift where {largest.words}", largest.shift, settings.slice_shift)
         )
     gates.append(_learned(verdict, metrics))
-    gates += floor_gates(metrics["refitted"], decision, kind=verdict.kind)
+    for floor in floor_gates(metrics["refitted"], decision, kind=verdict.kind):
+        words = floor.message.replace("the challenger", "on rows it has learned the refitted model")
+        gates.append(floor.model_copy(update={"message": words}))
     limit = decision.maximum_calibration_error
     if limit is not None:
         value = metrics["refitted"].get("calibration_error", math.nan)

@@ -19,7 +19,7 @@ from typing import Any
 from components.common.artifacts import read_json, write_json
 from components.common.champion_model import package_folder
 from components.common.decision_figures import EvaluateFigures
-from components.common.layout import digest_of, fetch_object, hashes_of, put_object
+from components.common.layout import digest_of, fetch_object, hashes_of, object_key, put_object
 from components.common.records import StepContext, step
 from components.common.refit_figures import DecidedFigures, RefitFigures
 from components.refit_model.kept import (
@@ -31,7 +31,7 @@ from components.refit_model.kept import (
     not_counted,
     read_kept,
 )
-from infra.errors import LeaseLost, OutsideError
+from infra.errors import LeaseLost, ObjectDamaged, ObjectMissing, OutsideError
 from training_core.errors import EvertrainError, StoppedByGate
 
 
@@ -159,10 +159,13 @@ def _there(context: StepContext, figures: RefitFigures) -> bool:
     """Whether what was decided can still be promoted."""
     if figures.outcome != "refitted":
         return True
+    needed = (*figures.refitted.values(), figures.rehearsal)
+    if any(context.store.info(object_key(sha256)) is None for sha256 in needed):
+        return False
     try:
-        for sha256 in (*figures.refitted.values(), figures.rehearsal):
+        for sha256 in needed:
             fetch_object(context.store, sha256, context.cache)
-    except OutsideError:
+    except (ObjectDamaged, ObjectMissing):
         return False
     return True
 

@@ -44,7 +44,12 @@ def run(
         preprocessor = type(task.preprocessor()).from_state_dict(trained["preprocessor"])
         seen = trained.get("seen") or parts["seen"]
         checkpoints, found = candidates_of(
-            context, task, preprocessor, parts, prefix=trained["prefix"], base=trained.get("base", "")
+            context,
+            task,
+            preprocessor,
+            parts,
+            prefix=trained["prefix"],
+            base=trained.get("base", ""),
         )
         draws = Draws.of(clusters_of(validation, settings), resamples=settings.decision.resamples)
         judge = Judge(task, preprocessor, validation, draws)
