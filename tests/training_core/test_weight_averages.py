@@ -223,6 +223,7 @@ def test_a_rollback_takes_the_average_back_as_well(tmp_path: Path) -> None:
     assert largest_difference(averaged(run), averaged(short)) == 0.0
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 4])
 def test_ranks_average_and_go_on_exactly_replicated_and_sharded(tmp_path: Path, count: int) -> None:
