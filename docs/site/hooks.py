@@ -8,12 +8,12 @@ page names is shown on a page of its own. Nothing is fetched, and no address of 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
-from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,11 +83,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return outside_fences(markdown, led)
 
 
-def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
-    """Refuse a page of docs/ that nobody would find."""
-    return nav
-
-
 def origin(place: str) -> str:
     """Return the path in the repository of a page of the site."""
     back = {there: path for path, there in pages_outside().items() if path != "README.md"}
@@ -106,7 +101,7 @@ def targets(markdown: str, *, beside: str) -> list[str]:
     return found
 
 
-def outside_fences(markdown: str, change) -> str:
+def outside_fences(markdown: str, change: Callable[[re.Match[str]], str]) -> str:
     """Replace the links of a page, but not what looks like one in code."""
     parts, end = [], 0
     for fence in FENCE.finditer(markdown):
@@ -119,9 +114,8 @@ def source_page(path: str) -> str:
     """Return a page that shows a file, or lists a folder."""
     file = ROOT / path
     if file.is_dir():
-        rows = [
-            f"- [{each.name}]({PurePosixPath(path).name}/{each.name}.md)" for each in _files(file)
-        ]
+        shown = [each for each in _files(file) if f"{path}/{each.name}" not in pages_outside()]
+        rows = [f"- [{each.name}]({file.name}/{each.name}.md)" for each in shown]
         return f"{_UNSEARCHED}# {path}/\n\n" + "\n".join(rows) + "\n"
     kind = {".py": "python", ".yaml": "yaml", ".json": "json", ".md": "markdown"}.get(
         file.suffix, "text"

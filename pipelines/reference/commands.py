@@ -11,7 +11,10 @@ import typer
 
 _HEAD = """# Every command
 
-stdout is data, stderr is talk; `--json` prints one JSON object; `--debug`, anywhere, shows the traceback of an error. Exit codes: 0 finished (promoted, held, or nothing new), 1 stopped by a gate or failed training, 2 wrong usage or configuration, 3 the world outside failed (run the same again), 130 interrupted.
+stdout is data, stderr is talk; `--json` prints one JSON object; `--debug`, anywhere, shows the \
+traceback of an error. Exit codes: 0 finished (promoted, held, or nothing new), 1 stopped by a \
+gate or failed training, 2 wrong usage or configuration, 3 the world outside failed (run the same \
+again), 130 interrupted.
 
 This page is written from the parser by `make docs`; `--help` behind a command says the same.
 """

@@ -13,7 +13,9 @@ Schema = dict[str, Any]
 
 _HEAD = """# Every setting
 
-`evertrain.yaml` has these keys, and no others: an unknown one is refused, with the nearest that there is. On the command line `--set training.epochs=3` sets one for a run. The same as [JSON Schema](evertrain.schema.json), for editors: `evertrain schema`.
+`evertrain.yaml` has these keys, and no others: an unknown one is refused, with the nearest that \
+there is. On the command line `--set training.epochs=3` sets one for a run. The same as \
+[JSON Schema](evertrain.schema.json), for editors: `evertrain schema`.
 
 A key without a usual value has to be given. This page is written from the schema by `make docs`.
 """
@@ -26,7 +28,6 @@ _BOUNDS = {
     "minLength": "at least {} long",
     "minItems": "at least {}",
     "maxItems": "at most {}",
-    "pattern": "`{}`",
 }
 
 
@@ -50,10 +51,9 @@ def _sections(key: str, value: Schema, known: Schema, *, depth: int) -> list[str
     """A heading, a table and what lies below, for each class that a key may hold."""
     lines = []
     for path, described in _classes(value, known, key):
-        kind = described["properties"].get("type", {}).get("const")
-        name = f"`{path}`" + (f" of type `{kind}`" if kind else "")
-        lines += [f"{'#' * min(depth, 6)} {name}", ""]
-        lines += [_in_line(described.get("description", "")), *_table(path, described, known), ""]
+        lines += [f"{'#' * min(depth, 6)} {_name(path, described)}", ""]
+        words = " ".join(described.get("description", "").split())
+        lines += [words, *_table(path, described, known), ""]
         for below, inner in described["properties"].items():
             lines += _sections(f"{path}.{below}", inner, known, depth=depth + 1)
     return lines
@@ -63,24 +63,21 @@ def _table(path: str, described: Schema, known: Schema) -> list[str]:
     required = described.get("required", [])
     rows = []
     for key, value in described["properties"].items():
-        if list(_classes(value, known)):
-            inside = [place for place, _ in _classes(value, known, f"{path}.{key}")][0]
-            what = value.get("description") or known_description(value, known)
-            rows.append(
-                f"| `{key}` | settings | | {_in_cell(what)} See [`{inside}`](#{_slug(inside, value, known)}). |"
-            )
-            continue
-        usual = _usual(value) if key not in required else ""
-        rows.append(
-            f"| `{key}` | {_type(value)} | {usual} | {_in_cell(value.get('description', ''))} |"
-        )
+        if below := list(_classes(value, known, f"{path}.{key}")):
+            place, inner = below[0]
+            words = value.get("description") or inner.get("description", "").partition("\n\n")[0]
+            what = f"{_cell(words)} See [`{place}`](#{_slug(place, inner)})."
+            rows.append(f"| `{key}` | settings | | {what} |")
+        else:
+            usual = "" if key in required else _usual(value)
+            rows.append(f"| `{key}` | {_type(value)} | {usual} | {_what(value)} |")
     return [*_COLUMNS, *rows]
 
 
-def known_description(value: Schema, known: Schema) -> str:
-    """The first sentence of what a class says of itself."""
-    described = next(each for _, each in _classes(value, known))
-    return str(described.get("description", "")).partition("\n\n")[0]
+def _what(value: Schema) -> str:
+    said = _cell(value.get("description", ""))
+    pattern = value.get("pattern")
+    return f"{said} Written as `{_cell(pattern)}`." if pattern else said
 
 
 def _classes(value: Schema, known: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
@@ -95,12 +92,16 @@ def _classes(value: Schema, known: Schema, path: str = "") -> Iterator[tuple[str
         yield from _classes(value["additionalProperties"], known, f"{path}.NAME")
 
 
-def _slug(path: str, value: Schema, known: Schema) -> str:
-    """The anchor of a section, as GitHub and the site make it."""
-    described = next(each for _, each in _classes(value, known))
+def _name(path: str, described: Schema) -> str:
+    """What a section is called: of a union's classes, each with its `type`."""
     kind = described["properties"].get("type", {}).get("const")
-    words = f"{path} of type {kind}" if kind else path
-    return "".join(c for c in words.lower().replace(" ", "-") if c.isalnum() or c in "-_")
+    return f"`{path}`" + (f" of type `{kind}`" if kind else "")
+
+
+def _slug(path: str, described: Schema) -> str:
+    """The anchor of a section, as GitHub and the site make it."""
+    words = _name(path, described).lower().replace(" ", "-")
+    return "".join(c for c in words if c.isalnum() or c in "-_")
 
 
 def _type(value: Schema) -> str:
@@ -110,7 +111,7 @@ def _type(value: Schema) -> str:
         return f"`{value['const']}`"
     if "anyOf" in value:
         return " or ".join(dict.fromkeys(_type(choice) for choice in value["anyOf"]))
-    kind = value.get("type", "anything")
+    kind: str = value.get("type", "anything")
     words = {
         "string": "text",
         "integer": "whole number",
@@ -133,14 +134,6 @@ def _usual(value: Schema) -> str:
     return "empty" if default in ("", [], {}) else f"`{_cell(json.dumps(default))}`"
 
 
-def _in_cell(text: str) -> str:
-    return _cell(_in_line(text))
-
-
-def _in_line(text: str) -> str:
-    """Docstrings are broken into lines; a paragraph stays one."""
-    return " ".join(text.split())
-
-
 def _cell(value: Any) -> str:
-    return str(value).replace("|", "\\|")
+    """In one line, and without what would end a table's cell."""
+    return " ".join(str(value).split()).replace("|", "\\|")
