@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.new.start import Template, start
+from pipelines.new.start import start
+from pipelines.new.template import Template
 from tests.docs.accepting import refusal
 from tests.docs.documented import TUTORIAL, fenced, inline, listed, pages
 
