@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # `](target#anchor)` of links and pictures; what has a scheme, or is an anchor alone, stays.
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)")
 FENCE = re.compile(r"^( *)(`{3,}).*?^ *\2 *$", re.MULTILINE | re.DOTALL)
+# What is shown on a page of its own, and as what it is coloured; nothing else is.
+_SHOWN = {".py": "python", ".yaml": "yaml", ".json": "json", ".md": "markdown", ".txt": "text"}
 _UNSEARCHED = "---\nsearch:\n  exclude: true\nhide: [navigation, toc]\n---\n"
 
 
@@ -49,7 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         target
         for file in files.documentation_pages()
         for target in targets(file.content_string, beside=origin(file.src_uri))
-        if _place(target, files) is None and (ROOT / target).exists()
+        if _place(target, files) is None and _can_be_shown(ROOT / target)
     }
     inside = {
         f"{p}/{f.name}"
@@ -117,16 +119,18 @@ def source_page(path: str) -> str:
         shown = [each for each in _files(file) if f"{path}/{each.name}" not in pages_outside()]
         rows = [f"- [{each.name}]({file.name}/{each.name}.md)" for each in shown]
         return f"{_UNSEARCHED}# {path}/\n\n" + "\n".join(rows) + "\n"
-    kind = {".py": "python", ".yaml": "yaml", ".json": "json", ".md": "markdown"}.get(
-        file.suffix, "text"
-    )
+    kind = _SHOWN[file.suffix]
     return f'{_UNSEARCHED}# {path}\n\n`````{kind} linenums="1"\n{file.read_text()}\n`````\n'
+
+
+def _can_be_shown(file: Path) -> bool:
+    return file.is_dir() or (file.is_file() and file.suffix in _SHOWN)
 
 
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    return sorted(each for each in folder.iterdir() if each.is_file() and each.suffix != ".pyc")
+    return sorted(each for each in folder.iterdir() if each.is_file() and each.suffix in _SHOWN)
 
 
 def _absolute(target: str, *, beside: str) -> str:

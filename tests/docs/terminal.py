@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import pty
 import re
@@ -65,3 +66,16 @@ def shape(line: str, *, folder: str) -> str:
     line = re.sub(r"\d{8}T\d{6}Z-[0-9a-f]{4}", "RUN", line)
     line = re.sub(r"[-+]?\d[\d.:]*", "#", line)
     return " ".join(line.split())
+
+
+def not_printed(shown: tuple[str, ...], printed: str, *, folder: str) -> str:
+    """Return the first line of a page that was not printed; empty if all were, in this order.
+
+    Others may have been printed between them. In the page, ada sits at the terminal.
+    """
+    lines = iter(shape(line, folder=folder) for line in printed.splitlines())
+    for line in shown:
+        wanted = shape(line.replace("ada ", f"{getpass.getuser():<4}"), folder=folder)
+        if not any(wanted == each for each in lines):
+            return line
+    return ""

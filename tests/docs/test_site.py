@@ -157,6 +157,7 @@ def test_a_page_that_nobody_would_find_and_a_link_to_nothing_fail_the_build(tmp_
         "docs_dir": str(tmp_path / "docs"),
         "hooks": [str(ROOT / "docs" / "site" / "hooks.py")],
         "plugins": ["search"],  # without docstrings: it is sooner there
+        "watch": [],
     }
     (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(config))
     ended = built(tmp_path / "site", config=tmp_path / "mkdocs.yml")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.docs.documented import ROOT, listed, tutorial
-from tests.docs.terminal import shape, typed
+from tests.docs.terminal import not_printed, typed
 
 pytestmark = [pytest.mark.smoke, pytest.mark.slow]
 
@@ -22,12 +21,8 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for step in tutorial():
         ended = typed(step.command, folder=folder)
         assert ended.code == 0, f"$ {step.command}\n{ended.out}\n{ended.err}"
-        said = iter(shape(line, folder=str(folder)) for line in ended.out.splitlines())
-        for line in step.shown:
-            wanted = shape(line.replace("ada ", f"{getpass.getuser():<4}"), folder=str(folder))
-            if not any(wanted == each for each in said):  # in this order; others may lie between
-                problems.append(f"$ {step.command}\npage: {line}\nprinted:\n{ended.out}")
-                break
+        if line := not_printed(step.shown, ended.out, folder=str(folder)):
+            problems.append(f"$ {step.command}\npage: {line}\nprinted:\n{ended.out}")
     assert not problems, "\n\n".join(problems)
     return folder
 
