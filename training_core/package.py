@@ -95,6 +95,7 @@ def write_package(
         "format": FORMAT,
         "kind": task.kind,
         "label": task.label,
+        "classes": classes_of(task),
         "columns": preprocessor.columns,
         "preprocessor": type(preprocessor).__name__,
         "files": files,
@@ -111,6 +112,28 @@ def write_package(
             hint="does the model's forward depend on anything but its inputs and weights?",
         )
     return {**files, "package.json": _sha256(folder / "package.json")}
+
+
+def classes_of(task: Task) -> list[str]:
+    """Return the names of a task's classes or labels, in the order of its predictions, if any."""
+    named = getattr(task, "classes", ()) or getattr(task, "labels", ())
+    return [str(each) for each in named]
+
+
+def answers_as(manifest: dict[str, Any], task: Task) -> str:
+    """Return why a package does not answer the question that a task asks; empty: it does.
+
+    A package that is older than its list of classes is taken to have the task's.
+    """
+    if manifest.get("kind") != task.kind:
+        return f"it is for a {manifest.get('kind')} task, and this is a {task.kind} one"
+    if manifest.get("label") != task.label:
+        return f"it predicts {manifest.get('label')!r}, and the label is {task.label!r}"
+    classes, own = manifest.get("classes"), classes_of(task)
+    if classes is not None and classes != own:
+        told = [", ".join(names) or "not named" for names in (classes, own)]
+        return f"its classes are {told[0]}, and the task's {told[1]}"
+    return ""
 
 
 class Package:

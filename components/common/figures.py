@@ -132,6 +132,7 @@ class TrainFigures(Figures):
     nodes: int = 1
     found_finished: bool = False  # its result was there already: an attempt before had ended well
     start: str = ""  # what it began with, in words; empty: as initialised
+    teacher: str = ""  # whom it learned from beside the labels, in words; empty: nobody
     device: str
     precision: str
     resumed_from: int  # the step it went on from; 0: started afresh
