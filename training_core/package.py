@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from training_core.errors import TrainingFailed
+from training_core.joined import JOINED, JoinedPreprocessor
 from training_core.task import Preprocessor, Task
 
 _ROWS = 8192
@@ -70,15 +71,41 @@ def write_package(
     Raises:
         TrainingFailed: The model cannot be exported, or the package predicts something else.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     model = model.cpu().eval()
     arrays = {n: torch.from_numpy(a) for n, a in preprocessor.transform(sample).items()}
+    export(_Serving(task, model), arrays, folder)
+    source = Path(inspect.getfile(type(preprocessor))).read_text()
+    sealed = seal(folder, task=task, preprocessor=preprocessor, source=source, facts=facts)
+    with torch.no_grad():
+        expected = task.predict(model(**arrays)).numpy()
+    found = Package(folder, type(preprocessor)).predict(sample)
+    if not np.allclose(expected, found, rtol=1e-4, atol=1e-5):
+        raise TrainingFailed(
+            "the packaged model predicts something else than the trained one "
+            f"(largest difference {np.abs(expected - found).max():.2g})",
+            hint="does the model's forward depend on anything but its inputs and weights?",
+        )
+    return sealed
+
+
+def export(network: nn.Module, arrays: dict[str, Tensor], folder: Path) -> None:
+    """Write `network.pt2`: a graph from arrays of any number of rows to predictions.
+
+    Args:
+        network: In eval mode, on the CPU.
+        arrays: Of two rows or more, to trace it with.
+        folder: Made if it is not there.
+
+    Raises:
+        TrainingFailed: It cannot be exported.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     shapes = ({name: {0: torch.export.Dim.DYNAMIC} for name in arrays},)
     logging.getLogger("torch.export").setLevel(logging.ERROR)
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's own deprecations while tracing
-            program = torch.export.export(_Serving(task, model), (arrays,), dynamic_shapes=shapes)
+            program = torch.export.export(network, (arrays,), dynamic_shapes=shapes)
             torch.export.save(program, folder / "network.pt2")
     except Exception as error:
         raise TrainingFailed(
@@ -86,10 +113,15 @@ def write_package(
             hint="torch.export needs a forward without Python branches on tensor values; "
             "see the torch.export documentation",
         ) from error
+
+
+def seal(
+    folder: Path, *, task: Task, preprocessor: Preprocessor, source: str, facts: dict[str, Any]
+) -> dict[str, str]:
+    """Write what goes with an exported network, the manifest last; return the files' sha256."""
     state = json.dumps(preprocessor.state_dict(), indent=1)
     (folder / "preprocessor.json").write_text(state)
-    source = Path(inspect.getfile(type(preprocessor)))
-    (folder / "preprocessor.py").write_bytes(source.read_bytes())
+    (folder / "preprocessor.py").write_text(source)
     files = {name: _sha256(folder / name) for name in FILES}
     manifest = {
         "format": FORMAT,
@@ -102,15 +134,6 @@ def write_package(
         "facts": facts,
     }
     (folder / "package.json").write_text(json.dumps(manifest, indent=1))
-    with torch.no_grad():
-        expected = task.predict(model(**arrays)).numpy()
-    found = Package(folder, type(preprocessor)).predict(sample)
-    if not np.allclose(expected, found, rtol=1e-4, atol=1e-5):
-        raise TrainingFailed(
-            "the packaged model predicts something else than the trained one "
-            f"(largest difference {np.abs(expected - found).max():.2g})",
-            hint="does the model's forward depend on anything but its inputs and weights?",
-        )
     return {**files, "package.json": _sha256(folder / "package.json")}
 
 
@@ -148,6 +171,7 @@ class Package:
     """
 
     def __init__(self, folder: Path, preprocessor_class: type[Preprocessor]) -> None:
+        self.folder = folder
         try:
             self.manifest: dict[str, Any] = json.loads((folder / "package.json").read_text())
             if self.manifest.get("format") != FORMAT:
@@ -156,7 +180,11 @@ class Package:
                 if _sha256(folder / name) != self.manifest["files"][name]:
                     raise ValueError(f"{name} is not the file that was packaged")
             state = json.loads((folder / "preprocessor.json").read_text())
-            self.preprocessor = preprocessor_class.from_state_dict(state)
+            self.preprocessor: Preprocessor
+            if state.get("format") == JOINED:
+                self.preprocessor = JoinedPreprocessor.from_state_dict(state, preprocessor_class)
+            else:
+                self.preprocessor = preprocessor_class.from_state_dict(state)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self.network = torch.export.load(folder / "network.pt2").module()

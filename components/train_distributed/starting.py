@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from components.common.champion_members import own_files
 from components.common.champion_model import package_folder
 from components.common.layout import fetch_object, put_object
 from components.common.rows import holdout_times
@@ -165,7 +166,8 @@ def _champion(
     from training_core.tabular import TabularPreprocessor
     from training_core.transfer.vocabulary import by_vocabulary
 
-    package = Package(package_folder(store, start.package, cache), type(task.preprocessor()))
+    files, _ = own_files(store, start.package, start.seen, cache)  # of an ensemble one member
+    package = Package(package_folder(store, files, cache), type(task.preprocessor()))
     state = package.network.state_dict()
     weights = {
         name.removeprefix("model."): value

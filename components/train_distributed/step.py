@@ -6,12 +6,13 @@ import os
 from typing import Any
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
-from components.common.figures import EvaluationPoint, TrainFigures, TrainPoint
+from components.common.figures import EvaluationPoint, MemberTraining, TrainFigures, TrainPoint
 from components.common.layout import checkpoint_prefix
 from components.common.records import StepContext, step, threads_of
 from components.common.training_start import TrainingStart
 from components.common.unseen import seen_together
 from components.train_distributed.job import train
+from components.train_distributed.members import seconds_of, train_members
 from components.train_distributed.nodes import train_on_nodes
 from components.train_distributed.results import drop_result, kept_result, made_of
 from components.train_distributed.starting import settled_start, settled_teacher
@@ -48,6 +49,10 @@ def run(
         wanted = made_of(context.project, job["splits"])
         kept = kept_result(context.store, run_key, made_of=wanted)
         result = kept or _train(context, job)
+        members: list[MemberTraining] = []
+        places: list[dict[str, Any]] = []
+        if context.project.settings.ensemble.of == "seeds":
+            members, places = train_members(context, job, train=_train)
         outcome = result["outcome"]
         context.say(
             TrainFigures(
@@ -60,6 +65,7 @@ def run(
                 found_finished=kept is not None,
                 start=result.get("start", ""),
                 teacher=result.get("teacher", ""),
+                members=members,
                 device=result["device"],
                 precision=result["precision"],
                 resumed_from=outcome["resumed_from"],
@@ -83,6 +89,8 @@ def run(
                 "prefix": checkpoint_prefix(run_key),
                 "preprocessor": result["preprocessor"],
                 "base": result.get("base", ""),
+                "seconds": seconds_of(outcome),
+                "members": places,
                 "seen": _seen(job["splits"]["seen"], start, teacher),
             },
         )
