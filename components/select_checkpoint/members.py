@@ -95,8 +95,7 @@ def champions(
             packages.append(member.files["package.json"])
             found.append(member)
     if len(found) < most:
-        several = "champion" if len(entries) == 1 else "champions"
-        out.append(f"{most} champions were asked for: {len(entries)} {several} so far")
+        out.append(f"champions asked for: {most}, so far there are {len(entries)}")
     return found, out
 
 

@@ -243,7 +243,7 @@ def test_without_champions_the_model_is_the_candidate_by_itself_and_says_so(
 ) -> None:
     figures = project.select("alone", *CHAMPIONS)
     assert figures.ensemble is None
-    assert figures.alone == ["2 champions were asked for: 0 champions so far"]
+    assert figures.alone == ["champions asked for: 2, so far there are 0"]
     facts = project.package("alone").manifest["facts"]
     assert "ensemble" not in facts
 

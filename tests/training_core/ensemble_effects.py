@@ -31,7 +31,7 @@ TAUGHT = {"teacher": "file", "file": "-", "weight": 0.7, "temperature": 3.0}
 
 
 class Small(nn.Module):
-    """The student: a sixteenth of a teacher's parameters."""
+    """The student: a twentieth of a teacher's parameters."""
 
     def __init__(self) -> None:
         super().__init__()
