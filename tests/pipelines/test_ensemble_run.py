@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 from components.common.champion import PromotionLog
+from components.common.champion_model import package_folder
 from infra.folder import FolderStore
+from tests.infra.stock_client import stock_predict
 from tests.small_project.command import evertrain
 from tests.small_project.make_data import month, write_months
+from training_core.package import Package
+from training_core.tabular import TabularPreprocessor
 
 pytestmark = [pytest.mark.smoke, pytest.mark.timeout(500)]
 
@@ -35,10 +39,8 @@ def figures(project: Path, run: str, step: str) -> dict[str, Any]:
 
 
 def test_an_ensemble_is_promoted_and_served_and_the_next_model_learns_from_it(
-    project: Path,
+    project: Path, tmp_path: Path
 ) -> None:
-    import mlflow
-
     write_months(project / "data", 3)
     said = ran(project, *SEEDS)
     assert said["verdict"] == "promote"
@@ -46,19 +48,23 @@ def test_an_ensemble_is_promoted_and_served_and_the_next_model_learns_from_it(
     ensemble = figures(project, said["run"], "select_checkpoint")["ensemble"]
     assert [member["what"] for member in ensemble["members"]] == ["seed 0", "seed 1"]
     assert figures(project, said["run"], "evaluate_model")["smoke"]["outcome"] == "pass"
-    folder = store.uri and Path(store.uri) / "runs" / said["run"]
-    card = (folder / "model_card.md").read_text()
+    records = project / ".evertrain" / "store" / "runs" / said["run"]
+    card = (records / "model_card.md").read_text()
     assert "the mean of 2 models" in card
-    page = (folder / "report.html").read_text()
+    page = (records / "report.html").read_text()
     assert "seed 1" in page
     assert "Traceback" not in page
     # served by MLflow's stock client as it was judged
-    mlflow.set_tracking_uri(f"sqlite:///{project}/.evertrain/mlflow.db")
-    model = mlflow.pyfunc.load_model("models:/small@champion")
-    frame = month(4).head(20)
-    first, again = (model.predict(frame)["prediction"].to_numpy() for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    # learns from it, and is one model
+    (tmp_path / "far").mkdir()
+    rows, database = month(4).head(64), f"sqlite:///{project}/.evertrain/mlflow.db"
+    served = stock_predict(
+        "models:/small@champion", rows, tmp_path / "far", MLFLOW_TRACKING_URI=database
+    )
+    champion = PromotionLog(store).entries()[-1]
+    folder = package_folder(store, champion.package, tmp_path / "cache")
+    expected = Package(folder, TabularPreprocessor).predict(rows)
+    np.testing.assert_array_equal(served["prediction"], expected)
+    # the next one learns from it, and is one model
     write_months(project / "data", 4)
     taught = ran(project, "training.distillation.teacher=champion")
     assert figures(project, taught["run"], "snapshot_data")["teacher"] == "champion 2"
