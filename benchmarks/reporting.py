@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def rounded(value: float) -> float:
-    """Round to three decimals."""
-    return round(value, 3)
+    """Round to three decimals, and what is smaller than 0.1 to three digits."""
+    return round(value, 3) if abs(value) >= 0.1 else float(f"{value:.3g}")
 
 
 def words_of(values: Sequence[float]) -> str:

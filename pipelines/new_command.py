@@ -9,7 +9,7 @@ import typer
 
 from pipelines import show
 from pipelines.arguments import JsonOption
-from pipelines.new.start import Template, start
+from pipelines.new.template import Template
 
 
 def new(
@@ -20,6 +20,8 @@ def new(
     as_json: JsonOption = False,
 ) -> None:
     """Write a whole project to start from, with data that it makes itself: it runs at once."""
+    from pipelines.new.start import start
+
     made = start(folder, template)
     said = {
         "project": str(made.folder),

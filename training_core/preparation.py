@@ -74,7 +74,8 @@ def set_up_model(model: nn.Module, settings: TrainingSettings, strategy: Strateg
         from training_core.regularisation.layers import regularise
 
         regularise(model, settings.regularisation, strategy)
-    blocks = blocks_of(model)
+    # a lookup by itself is nothing to recompute or to compile
+    blocks = [each for each in blocks_of(model) if not isinstance(each, nn.Embedding)]
     if settings.activation_checkpointing:
         if not blocks:
             raise ConfigurationError(

@@ -170,7 +170,6 @@ class Part(Figures):
     # binary: share of yes; multilabel: of each label; multiclass: share of each class; regression:
     # mean; sequence: mean number of tokens
     labels: dict[str, float] = Field(default_factory=dict)
-    sha256: str = ""  # of its file in the object store; empty: recorded before this was said
 
 
 class Proof(Figures):

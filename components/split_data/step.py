@@ -63,14 +63,11 @@ def run(
             "lost_labels": division.lost,
         }
         write_json(splits, manifest_of_parts)
-        # The artifact is the orchestrator's; `evertrain tune` finds the parts here.
+        # The artifact is the orchestrator's; commands that train without a run find the parts here.
         context.store.put(splits_key(run_key), json.dumps(manifest_of_parts).encode())
         context.say(
             SplitFigures(
-                parts={
-                    name: division.parts[name].model_copy(update={"sha256": sha256})
-                    for name, sha256 in stored.items()
-                },
+                parts=division.parts,
                 unlabelled=division.unlabelled,
                 rule=words(settings.split),
                 proof=proof,

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from components.common.project import FILE_NAME, open_project
@@ -14,19 +13,12 @@ from pipelines.init.asking import Asking
 from pipelines.init.proposal import Given
 from pipelines.init.rendering import project_name, rendered, write_files
 from pipelines.init.start import start as propose_project
+from pipelines.new.template import Template
 from training_core.errors import ConfigurationError
 
 DATA, SCRIPT = "data", "make_data.py"
 _TEMPLATES = Path(__file__).with_name("templates")
 _TABULAR_LABEL = "bought"  # of the table that its script makes
-
-
-class Template(StrEnum):
-    """What a project is about."""
-
-    TABULAR = "tabular"
-    IMAGE = "image"
-    TEXT = "text"
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from components.common.data_figures import SplitFigures
-from components.common.layout import fetch_object, home, object_key, project_store
+from components.common.layout import fetch_object, home, project_store
 from components.common.project import Project
-from components.common.records import read_records, threads_of
+from components.common.records import threads_of
 from infra.store import ObjectStore
-from pipelines.runs import run_names
+from pipelines.splits import newest_splits
 
 if TYPE_CHECKING:
     from training_core.profiling.planned import Planned
@@ -91,19 +90,15 @@ def data_of(project: Project, task: Task, folder: Path) -> Data:
 
 def newest_split(project: Project, store: ObjectStore) -> Data | None:
     """Return the split of the newest run that has one, brought here; None: no run has."""
-    for run in reversed(run_names(store)):
-        record = read_records(store, run).get("split_data")
-        if record is None or record.status != "done":
-            continue
-        parts = SplitFigures.model_validate(record.figures).parts
-        wanted = [parts.get(name) for name in ("train", "validation")]
-        if not all(p and p.sha256 and store.info(object_key(p.sha256)) for p in wanted):
-            continue
-        cache = home(project) / "cache"
-        train, validation = (fetch_object(store, p.sha256, cache) for p in wanted if p)
-        rows = f"{parts['train'].rows:,} rows of train"
-        return Data(train, validation, 0, 0, f"{rows}; the split of run {run}")
-    return None
+    found = newest_splits(store)
+    if found is None:
+        return None
+    parts, cache = found.splits["parts"], home(project) / "cache"
+    train, validation = (
+        fetch_object(store, parts[name]["sha256"], cache) for name in ("train", "validation")
+    )
+    words = f"{parts['train']['rows']:,} rows of train; the split of run {found.run}"
+    return Data(train, validation, 0, 0, words)
 
 
 def _sample(project: Project, task: Task, folder: Path) -> Data:

@@ -73,10 +73,6 @@ def record(project: Path, run: str, step: str) -> Any:
     return json.loads((store(project) / "runs" / run / f"{step}.json").read_text())
 
 
-def log(project: Path, run: str) -> str:
-    return (project / ".evertrain" / "logs" / f"{run}.log").read_text()
-
-
 @dataclass
 class Killed:
     """A run of which a step's container was killed, and what was started in it."""
@@ -245,10 +241,12 @@ def test_each_step_ran_confined(challenged: Any, step: str) -> None:
 
 
 def test_steps_find_themselves_confined_when_they_look(challenged: Any) -> None:
-    project, _, ended, seen, _ = challenged
-    lines = re.findall(r"INSIDE (\{.*\})", log(project, ended.json["run"]))
+    project, _, _, seen, _ = challenged
+    # In which of the three runs a step came to its end is a matter of milliseconds.
+    logs = (project / ".evertrain" / "logs").glob("*.log")
+    lines = [line for path in logs for line in re.findall(r"INSIDE (\{.*\})", path.read_text())]
     assert {container.step for container in seen} >= WITH_TASK
-    assert len(lines) >= 3
+    assert len(lines) >= len(WITH_TASK)
     for line in lines:
         found = json.loads(line)
         assert (found["uid"], found["gid"]) == (10001, 10001)

@@ -44,6 +44,7 @@ def task() -> SequenceTask:
 # --- the passages -------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke  # writes all of it
 def test_passages_in_order_are_the_document(rows: pd.DataFrame) -> None:
     texts = prepare.documents(Path(sysconfig.get_path("stdlib")))
     whole = rows.sort_values(["document", "position"]).groupby("document")["text"].sum()
@@ -71,6 +72,7 @@ def test_no_document_quotes_another(rows: pd.DataFrame) -> None:
     assert quoted == {"a": "x" * 50 + "\n\nb", "b": "b"}
 
 
+@pytest.mark.smoke  # writes all of it
 def test_the_same_part_is_the_same_bytes_and_holds_whole_documents(
     rows: pd.DataFrame, tmp_path: Path
 ) -> None:

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from components.common.project import open_project
-from pipelines.new.start import Template, start
+from pipelines.new.start import start
+from pipelines.new.template import Template
 from tests.pipelines.linting import lint
 from tests.small_project.command import REPOSITORY, command, environment, evertrain
 from training_core.errors import ConfigurationError

@@ -133,6 +133,7 @@ def test_without_a_run_there_is_nothing_to_train_on(fresh_project: Path) -> None
     assert "hint: evertrain run" in ended.err
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 def test_what_is_wrong_is_said_before_or_after_few_trials(divided_project: Path) -> None:
     project = divided_project

@@ -82,6 +82,7 @@ def test_a_feed_that_goes_ahead_does_not_run_into_an_epoch_whose_losses_are_not_
     assert largest_difference(weights(plain.model), weights(ahead.model)) == 0.0
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 def test_ranks_measure_the_same_losses_and_go_on_exactly(tmp_path: Path) -> None:
     found = run_ranks(2, by_loss, tmp_path)

@@ -62,6 +62,16 @@ def test_blocks_are_the_elements_of_the_outermost_lists() -> None:
     assert blocks_of(model) == [model[0][0]]
 
 
+def test_tables_in_a_list_leave_the_model_to_be_compiled_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    monkeypatch.setattr(torch, "compile", lambda forward: forward)
+    model = nn.Sequential(nn.ModuleList([nn.Embedding(4, 2), nn.Embedding(3, 2)]), nn.Linear(2, 1))
+    set_up_model(model, settings(compile=True), SingleProcess(CPU))
+    assert [name for name, each in model.named_modules() if "forward" in vars(each)] == [""]
+
+
 @pytest.mark.smoke  # compiles
 @pytest.mark.filterwarnings("default")  # the compiler warns of its own ways
 def test_a_compiled_model_trains_the_same_or_is_refused_where_there_is_no_compiler(

@@ -149,6 +149,7 @@ def test_synchronised_statistics_are_refused_where_microbatches_know_no_others()
         settings(deterministic="topology", regularisation={"batch_norm": "synchronised"})
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 def test_ranks_normalise_as_one_process_does_with_all_rows_and_go_on_exactly(
     tmp_path: Path,

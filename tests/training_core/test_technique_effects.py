@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from technique_effects import CASES, differences
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.smoke]
 
 # curriculum by loss: less than the noise of one seed; what it draws is in test_sampling.py
 SHOWN = [name for name in CASES if name != "curriculum by loss"]

@@ -10,7 +10,7 @@ from ranks import run_ranks
 from ranks_worker import strategy_of
 from transfer_worker import KINDS, STARTS, STOP, run_of, transfer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.smoke]
 
 CASES = [(kind, name) for kind in KINDS for name in STARTS]
 

@@ -20,6 +20,7 @@ from training_core.averaging.weights import WeightAverage
 from training_core.checkpoints.catalogue import Checkpoints, has_average
 from training_core.evaluation import evaluate
 from training_core.loop import Trainer
+from training_core.parallel.statistics import hold_statistics
 from training_core.settings import TrainingSettings
 
 EMA: dict[str, Any] = {"averaging": {"kind": "ema", "decay": 0.9}}
@@ -172,6 +173,21 @@ def test_statistics_are_those_of_the_averaged_network_on_the_train_split() -> No
     assert torch.allclose(seen[0].var(0), norm.running_var, atol=1e-5)
 
 
+def test_a_layer_that_is_held_keeps_its_statistics_in_the_average_too() -> None:
+    model = blocks(norm=True)
+    norm = model.blocks[0][1]  # type: ignore[index]
+    assert isinstance(norm, nn.BatchNorm1d)
+    with torch.no_grad():
+        norm.running_mean.fill_(0.25)
+        norm.running_var.fill_(4.0)
+    hold_statistics(norm)
+    run = trainer(model=model, **EMA)
+    run.fit()
+    told = averaged(run)
+    assert torch.equal(told["blocks.0.1.running_mean"], torch.full_like(norm.running_mean, 0.25))
+    assert torch.equal(told["blocks.0.1.running_var"], torch.full_like(norm.running_var, 4.0))
+
+
 # ---- going on ----------------------------------------------------------------------------------
 
 
@@ -207,6 +223,7 @@ def test_a_rollback_takes_the_average_back_as_well(tmp_path: Path) -> None:
     assert largest_difference(averaged(run), averaged(short)) == 0.0
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 4])
 def test_ranks_average_and_go_on_exactly_replicated_and_sharded(tmp_path: Path, count: int) -> None:

@@ -12,14 +12,14 @@ import torch
 from check_machinery_samples import Both, Letters, Pictures, Price, Yes, failure, found, subject_of
 from torch import Tensor, nn
 
-from training_core import evaluation, loop
+from training_core import evaluation, loop, preparation
+from training_core.backward import Shares
 from training_core.checks.machinery.evaluation_equals_plain_code import EvaluationEqualsPlainCode
 from training_core.checks.machinery.samples_in_order import SamplesInOrder
 from training_core.checks.machinery.schedule_as_planned import ScheduleAsPlanned
 from training_core.checks.machinery.steps_equal_plain_code import StepsEqualPlainCode
 from training_core.examples import Examples
 from training_core.feeds import memory
-from training_core.loop import Trainer
 from training_core.optim import flat, optimisers
 from training_core.optim.clipping import Clipping
 from training_core.optim.schedules import make_schedule
@@ -34,8 +34,8 @@ Planted = AbstractContextManager[Any]
 
 
 def _scaled(factor: float) -> Planted:
-    plain = Trainer._shares_of
-    return mock.patch.object(Trainer, "_shares_of", lambda *args: plain(*args) * factor)
+    plain = Shares.of
+    return mock.patch.object(Shares, "of", lambda *args: plain(*args) * factor)
 
 
 def _decays_all(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
@@ -93,7 +93,7 @@ def _schedule(factor: int) -> Planted:
     def longer(settings: Any, optimiser: Any, *, steps: int) -> Any:
         return make_schedule(settings, optimiser, steps=steps * factor)
 
-    return mock.patch.object(loop, "make_schedule", longer)
+    return mock.patch.object(preparation, "make_schedule", longer)
 
 
 def test_a_schedule_of_another_number_of_steps_is_found_with_that_number() -> None:

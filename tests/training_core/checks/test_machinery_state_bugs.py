@@ -15,6 +15,7 @@ from check_machinery_samples import Both, Letters, Network, Tied, Yes, failure, 
 from torch import Tensor, nn
 
 from training_core import loop, package
+from training_core.backward import Shares
 from training_core.checks.machinery.checkpoint_equals_itself import CheckpointEqualsItself
 from training_core.checks.machinery.package_equals_model import PackageEqualsModel
 from training_core.checks.machinery.ranks_agree import RanksAgree
@@ -162,12 +163,13 @@ def _all_ranks_first(**more: Any) -> Any:
 
 
 def _for_ranks(factor: float) -> Planted:
-    plain = Trainer._shares_of
+    plain = Shares.of
 
-    def shares(self: Trainer, *args: Any) -> Tensor:
-        return plain(self, *args) * (factor if self.strategy.world_size > 1 else 1.0)
+    def shares(self: Shares, *args: Any) -> Tensor:
+        several = self._factor != 1.0
+        return plain(self, *args) * (factor if several else 1.0)
 
-    return mock.patch.object(Trainer, "_shares_of", shares)
+    return mock.patch.object(Shares, "of", shares)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def small() -> tuple[Planned, Profile]:
     return training, profile(training, steps=STEPS)
 
 
+@pytest.mark.smoke  # seconds of arithmetic
 def test_large_products_are_bound_by_compute_and_additions_by_memory() -> None:
     computing = profile(planned(Large(), batch_size=512), steps=STEPS)
     assert computing.bound == "compute"
