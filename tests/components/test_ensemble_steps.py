@@ -226,6 +226,17 @@ def test_a_run_that_finds_its_own_promotion_takes_the_champions_from_before_it(
     assert [m.package for m in again.members] == [m.package for m in before.members]
 
 
+def test_the_mean_has_seen_what_any_member_has(project: Project) -> None:
+    early, late = ({"by": "time", "until": f"2025-01-{day}T00:00:00+00:00"} for day in ("02", "20"))
+    training = project.folder / "alone.json"
+    training.write_text(json.dumps({**json.loads(training.read_text()), "seen": early}))
+    project.crown("1", "second", seen=late)
+    project.select("alone", *CHAMPIONS)
+    facts = project.package("alone").manifest["facts"]
+    assert facts["seen"] == late
+    assert [m["seen"] for m in facts["ensemble"]["members"]] == [early, late]
+
+
 def test_a_champion_that_may_have_seen_the_holdout_is_no_member(project: Project) -> None:
     late = {"by": "time", "until": "2030-01-01T00:00:00+00:00"}
     project.crown("1", "second", seen=late)

@@ -143,11 +143,14 @@ def test_a_champion_that_may_have_seen_the_holdout_does_not_teach(project: Proje
 
 
 def test_what_the_student_has_seen_includes_what_its_teacher_has(project: Project) -> None:
-    seen = json.loads((project.folder / "splits.json").read_text())["seen"]
-    project.settle("taught", project.teacher())
+    late = {"by": "time", "until": "2025-01-20T00:00:00+00:00"}
+    file = project.folder / "splits.json"
+    early = {"by": "time", "until": "2025-01-02T00:00:00+00:00"}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "seen": early}))
+    project.settle("taught", project.teacher(seen=late))
     project.train("taught", CHAMPION, "training.epochs=1")
     facts = json.loads((project.folder / "taught" / "package.json").read_text())["facts"]
-    assert facts["seen"] == seen  # the later of both
+    assert facts["seen"] == late
 
 
 def test_weights_of_a_file_teach(project: Project) -> None:

@@ -1,10 +1,11 @@
 """What ensembles and distillation do on a small real case: scikit-learn's digits, 8 x 8 pixels.
 
-    OMP_NUM_THREADS=1 python tests/training_core/ensemble_effects.py [REPETITIONS]
+    OMP_NUM_THREADS=1 python tests/training_core/ensemble_effects.py [REPETITIONS [APART]]
 
-Each repetition draws 300 rows to train on and holds 900 back. Five networks of two wide layers that
-differ by their seed are the ensemble; a small network of 16 hidden units is the student: it is
-trained with the labels alone, with the ensemble's mean, and with one of its members. Printed are
+Each repetition draws 300 rows to train on and holds 900 back; where APART says so, teachers learn
+from so many other rows instead, as a champion of a longer past has. Five networks of two wide
+layers that differ by their seed are the ensemble; a small network of 16 hidden units is the
+student: it is trained with the labels alone, with the ensemble's mean, and with one of its members. Printed are
 means over the repetitions, and paired differences with their standard errors.
 """
 
@@ -80,10 +81,18 @@ def apart(teacher: Tensor, student: Tensor) -> float:
     return float((teacher * (teacher.log() - student.log())).sum(1).mean())
 
 
-def measured(seed: int, members: int = MEMBERS) -> dict[str, float]:
-    """Return the figures of one repetition."""
-    train, held = data(Case({}), seed)
-    networks = [trained(Wide, train, held, 100 * seed + i) for i in range(members)]
+def measured(seed: int, members: int = MEMBERS, *, apart_rows: int = 0) -> dict[str, float]:
+    """Return the figures of one repetition.
+
+    Args:
+        seed: Of the rows and networks.
+        members: Of the ensemble.
+        apart_rows: Teachers learn from so many rows that the students do not have; 0: from theirs.
+    """
+    rows, held = data(Case({}, rows=300 + apart_rows), seed)
+    train = rows.take(slice(0, 300))
+    others = rows.take(slice(300, None)) if apart_rows else train
+    networks = [trained(Wide, others, held, 100 * seed + i) for i in range(members)]
     told, on_train = ([predicted(n, part) for n in networks] for part in (held, train))
     mean, taught = (torch.stack(each).mean(0) for each in (told, on_train))
     found = {
@@ -110,7 +119,8 @@ def measured(seed: int, members: int = MEMBERS) -> dict[str, float]:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 8
-    each = [measured(seed) for seed in range(count)]
+    more = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    each = [measured(seed, apart_rows=more) for seed in range(count)]
     for name in each[0]:
         values = np.array([one[name] for one in each])
         print(f"{name:45} {values.mean():.4f} ± {values.std(ddof=1) / count**0.5:.4f}")
