@@ -224,6 +224,9 @@ def test_a_run_that_finds_its_own_promotion_takes_the_champions_from_before_it(
     assert before is not None
     assert again is not None
     assert [m.package for m in again.members] == [m.package for m in before.members]
+    log = PromotionLog(project.store)
+    assert [entry.version for entry in recent_champions(log, "alone")] == ["1"]
+    assert [entry.version for entry in recent_champions(log, "next")] == ["2", "1"]
 
 
 def test_the_mean_has_seen_what_any_member_has(project: Project) -> None:

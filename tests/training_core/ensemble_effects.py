@@ -5,8 +5,8 @@
 Each repetition draws 300 rows to train on and holds 900 back; where APART says so, teachers learn
 from so many other rows instead, as a champion of a longer past has. Five networks of two wide
 layers that differ by their seed are the ensemble; a small network of 16 hidden units is the
-student: it is trained with the labels alone, with the ensemble's mean, and with one of its members. Printed are
-means over the repetitions, and paired differences with their standard errors.
+student: it is trained with the labels alone, with the ensemble's mean, and with one of its members.
+Printed are means over the repetitions, and paired differences with their standard errors.
 """
 
 from __future__ import annotations
