@@ -10,6 +10,7 @@ runs/<run>/<step>.json           what each step did in a run; run.json, report.h
 runs/<run>/model_card.md         what the version is that the run registered
 keys/<run key>/<step>.json       the latest finished record of a step for this key
 keys/<run key>/start.json        what its training begins with, where settings ask for a start
+keys/<run key>/teacher.json      whom it learns from, where settings ask for a teacher
 keys/<run key>/finished.json     written when a run with this key has reached its decision
 splits/<run key>.json            content hashes of the parts that split_data made
 tune/<study>/...                 a search of settings: its journal, lease, page and patch
@@ -90,6 +91,10 @@ def key_record(run_key: str, step: str) -> str:
 
 def start_key(run_key: str) -> str:
     return f"keys/{run_key}/start.json"
+
+
+def teacher_key(run_key: str) -> str:
+    return f"keys/{run_key}/teacher.json"
 
 
 def finished_key(run_key: str) -> str:

@@ -11,6 +11,7 @@ from components.common.alert_settings import AlertSettings
 from components.common.cluster_settings import ClusterSettings, ScheduleSettings
 from components.common.data_settings import DataSettings, SplitSettings, ValidationSettings
 from components.common.decision_settings import BASELINES, DecisionSettings, SelectionSettings
+from components.common.ensemble_settings import EnsembleSettings
 from components.common.trigger_settings import LeaseSettings, WatchSettings
 from components.common.tune_settings import TuneSettings
 from training_core.settings import CheckSettings, Settings, TrainingSettings
@@ -94,6 +95,7 @@ class ProjectSettings(Settings):
     baselines: BaselineSettings = BaselineSettings()
     training: TrainingSettings = TrainingSettings()
     select: SelectionSettings = SelectionSettings()
+    ensemble: EnsembleSettings = EnsembleSettings()
     tune: TuneSettings = TuneSettings()
     decision: DecisionSettings = DecisionSettings()
     tracking: TrackingSettings = TrackingSettings()

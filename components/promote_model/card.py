@@ -10,7 +10,9 @@ import re
 from typing import Any
 
 from components.common.decision_figures import EvaluateFigures, SliceFigure
+from components.common.ensemble_figures import EnsembleFigures
 from components.common.settings import ProjectSettings
+from components.report_run import ensemble_words
 from components.report_run.formats import clean, fixed, instant, interval, number, plural, title
 
 _COLUMNS, _SLICES, _REASONS = 60, 10, 6  # of each, so many are named
@@ -32,17 +34,20 @@ def card(
     run: str,
     run_key: str,
     package_manifest: dict[str, Any],
+    ensemble: EnsembleFigures | None = None,
 ) -> str:
     """Return the card of a version in Markdown.
 
     Args:
         package_manifest: The package's `package.json`.
+        ensemble: What select_checkpoint has recorded of it; None: it is none, or that is not known.
     """
     name = escaped(project.name)
     sections = {
         "What it is for": _purpose(project, package_manifest),
         "How to load it": _loading(project.name, version),
         "What it learned from": _data(verdict, run, run_key, package_manifest),
+        "What it is made of": _ensemble(ensemble, package_manifest),
         "How it was judged": [*_decision(verdict), "", *_metrics(verdict)],
         "Gates": _gates(verdict),
         "Where it is weak": _slices(verdict),
@@ -109,6 +114,18 @@ def _data(verdict: EvaluateFigures, run: str, run_key: str, manifest: dict[str, 
         f"- {escaped(title(key))}: sha256 {escaped(value)}." for key, value in digests.items()
     ]
     return lines
+
+
+def _ensemble(seen: EnsembleFigures | None, manifest: dict[str, Any]) -> list[str]:
+    told = manifest.get("facts", {}).get("ensemble", {}).get("members", [])
+    if seen is None:
+        names = ", ".join(escaped(member["what"]) for member in told)
+        return [f"It is the mean of {plural(len(told), 'model')}: {names}."] if told else []
+    lines = [escaped(ensemble_words.summary(seen)), ""]
+    lines += [f"- {escaped(what)}: {value}" for what, value in ensemble_words.members(seen)]
+    lines += [f"- not in it: {escaped(words)}" for words in seen.left_out]
+    lines += ["", "| cost | one model | the ensemble | |", "|---|---|---|---|"]
+    return lines + [f"| {' | '.join(row)} |" for row in ensemble_words.costs(seen)]
 
 
 def _decision(verdict: EvaluateFigures) -> list[str]:

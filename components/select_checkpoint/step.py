@@ -1,4 +1,7 @@
-"""Score every kept checkpoint on the whole validation split; choose one and package it."""
+"""Score every kept checkpoint on the whole validation split; choose one and package it.
+
+Where `ensemble` asks for it, that is one member, and packaged is the mean of all.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
-from components.common.layout import fetch_object, put_object
 from components.common.records import step
-from components.common.resampling import Draws
-from components.common.rows import clusters_of, read_part, sample_part
-from training_core.errors import TrainingFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from components.common.records import StepContext
-    from components.select_checkpoint.averaging import State
     from components.select_checkpoint.selection import Selection
-    from training_core.transfer.settings import StartSettings
-
-_STATISTICS_ROWS = 4096  # of the train split, for the statistics of normalising layers
 
 
 def run(
@@ -38,90 +30,29 @@ def run(
     with step(
         "select_checkpoint", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
-        from components.select_checkpoint.candidates import Candidates, mean_of_best
-        from components.select_checkpoint.scoring import Judge
-        from components.select_checkpoint.selection import select
-        from training_core.checkpoints.catalogue import Checkpoints
-        from training_core.examples import Examples
-        from training_core.package import write_package
-        from training_core.transfer.shaping import still_layers
+        from components.select_checkpoint.packaging import Packaging
 
-        settings = context.project.settings
-        task = context.project.task()
         parts, trained = read_json(splits), read_json(training)
-        validation = read_part(context, parts, "validation")
-        preprocessor = type(task.preprocessor()).from_state_dict(trained["preprocessor"])
+        packaging = Packaging(context, parts, trained)
+        if context.project.settings.ensemble.of == "none":
+            chosen = packaging.package(trained, Path(model)).chosen
+        else:
+            from components.select_checkpoint.ensemble import package_ensemble
 
-        def train() -> Examples:
-            rows = sample_part(context, parts, "train", rows=_STATISTICS_ROWS)
-            return Examples.from_frame(task, preprocessor, rows)
-
-        checkpoints = Checkpoints(context.store, trained["prefix"])
-        start, seen = settings.training.start, trained.get("seen") or parts["seen"]
-        found = Candidates(
-            checkpoints,
-            build=lambda: task.build_model(preprocessor),
-            train=train,
-            complete=_completing(context, trained["base"], start) if start.lora.rank else None,
-            still=still_layers(task.build_model(preprocessor), start) if start.adapts else (),
-        )
-        draws = Draws.of(clusters_of(validation, settings), resamples=settings.decision.resamples)
-        judge = Judge(task, preprocessor, validation, draws)
-        scores = found.finite(judge.scores(found.readable()))
-        if not scores:
-            raise TrainingFailed(
-                f"no checkpoint below {trained['prefix']} in {context.store.uri} can be used"
-                + (f": {checkpoints.damaged[0]}" if checkpoints.damaged else ""),
-                hint="evertrain run PROJECT --force trains afresh",
-            )
-        mean = mean_of_best(scores, count=settings.select.average)
-        if mean is not None:
-            scores += found.finite(judge.scores([(mean, found.network(mean))]))
-        chosen = select(
-            scores,
-            draws,
-            rule=settings.select.rule,
-            confidence=settings.decision.confidence,
-            damaged=checkpoints.damaged,
-            averaged=found.averaged,
-        )
-        facts = {"step": chosen.place.step, "run_key": run_key, "seen": seen}
-        if found.averaged:
-            facts["weights"] = f"average kept by training ({settings.training.averaging.kind})"
-        if chosen.place.members:
-            facts["mean_of_steps"] = chosen.candidate.members
-        files = write_package(
-            Path(model),
-            task=task,
-            preprocessor=preprocessor,
-            model=found.network(chosen.place),
-            sample=validation.head(64),
-            facts=facts,
-        )
-        for name, sha256 in files.items():
-            stored = put_object(context.store, Path(model) / name)
-            assert stored == sha256, name
+            chosen = package_ensemble(context, packaging, parts, trained, Path(model))
         write_json(candidates, chosen.figures.model_dump(mode="json"))
         context.say(chosen.figures)
         log_metrics(metrics, logged(chosen))
 
 
-def _completing(context: StepContext, base: str, start: StartSettings) -> Callable[[State], State]:
-    """Return what makes a plain network's state of a LoRA training's checkpoint."""
-    from training_core.transfer.lora import merged
-    from training_core.transfer.safetensors import read_safetensors
-
-    began = read_safetensors(fetch_object(context.store, base, context.cache))
-    return lambda state: merged(state, began, start.lora)
-
-
 def logged(chosen: Selection) -> dict[str, float]:
     """Return the chosen one's scores, and what else is worth a chart over runs."""
-    optimism = chosen.figures.optimism
+    optimism, ensemble = chosen.figures.optimism, chosen.figures.ensemble
     return {
         "step": chosen.place.step,
         **chosen.candidate.metrics,
         "averaged": len(chosen.candidate.members),
         "as_good": sum(candidate.as_good for candidate in chosen.figures.candidates),
         **({"expected_optimism": optimism.expected} if optimism else {}),
+        **({"ensemble": ensemble.value, "members": len(ensemble.members)} if ensemble else {}),
     }
