@@ -57,7 +57,7 @@ def _own(task: Any, *, seed: int) -> Augmentation:
         generator = torch.Generator().manual_seed(mixed_seed(seed, part, sample))
         arrays = {name: array.clone() for name, array in examples.arrays.items()}
         arrays, target = augment(arrays, examples.target.clone(), generator)
-        return Examples(arrays, target, examples.units)
+        return Examples(arrays, target, examples.units, examples.teacher)
 
     return augmented
 

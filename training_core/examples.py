@@ -24,11 +24,14 @@ class Examples:
         target: First dimension N, as the kind of task has it; no NaN.
         units: float32 [N], how many units, such as tokens, each example's summed loss covers;
             None: one each.
+        teacher: First dimension N, what another model says of each (`distillation.loss`); None:
+            nobody was asked.
     """
 
     arrays: dict[str, Tensor]
     target: Tensor
     units: Tensor | None = None
+    teacher: Tensor | None = None
 
     @classmethod
     def from_frame(cls, task: Task, preprocessor: Preprocessor, frame: pd.DataFrame) -> Examples:
@@ -73,7 +76,8 @@ class Examples:
     def _each(self, change: Callable[[Tensor], Tensor]) -> Examples:
         arrays = {name: change(array) for name, array in self.arrays.items()}
         units = None if self.units is None else change(self.units)
-        return Examples(arrays, change(self.target), units)
+        teacher = None if self.teacher is None else change(self.teacher)
+        return Examples(arrays, change(self.target), units, teacher)
 
 
 def without_label(target: npt.NDArray[Any], *, kind: Kind) -> npt.NDArray[np.bool_]:

@@ -88,7 +88,7 @@ class Trainer:
         self.task, self.settings, self.strategy = task, settings, strategy
         regularisation = settings.regularisation
         self.augment = augmentation_of(task, seed=settings.seed, regularisation=regularisation)
-        self.loss = loss_of(task, regularisation)
+        self.loss = loss_of(task, regularisation, settings.distillation)
         self.on_point, self.on_evaluation, self.on_rollback = on_point, on_evaluation, on_rollback
         self.should_stop = should_stop
         self.checkpoints = checkpoints

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from training_core.errors import TrainingFailed
+from training_core.joined import JOINED, JoinedPreprocessor
 from training_core.task import Preprocessor, Task
 
 _ROWS = 8192
@@ -70,37 +71,11 @@ def write_package(
     Raises:
         TrainingFailed: The model cannot be exported, or the package predicts something else.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     model = model.cpu().eval()
     arrays = {n: torch.from_numpy(a) for n, a in preprocessor.transform(sample).items()}
-    shapes = ({name: {0: torch.export.Dim.DYNAMIC} for name in arrays},)
-    logging.getLogger("torch.export").setLevel(logging.ERROR)
-    try:
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch's own deprecations while tracing
-            program = torch.export.export(_Serving(task, model), (arrays,), dynamic_shapes=shapes)
-            torch.export.save(program, folder / "network.pt2")
-    except Exception as error:
-        raise TrainingFailed(
-            f"the model cannot be exported: {type(error).__name__}: {str(error).splitlines()[0]}",
-            hint="torch.export needs a forward without Python branches on tensor values; "
-            "see the torch.export documentation",
-        ) from error
-    state = json.dumps(preprocessor.state_dict(), indent=1)
-    (folder / "preprocessor.json").write_text(state)
-    source = Path(inspect.getfile(type(preprocessor)))
-    (folder / "preprocessor.py").write_bytes(source.read_bytes())
-    files = {name: _sha256(folder / name) for name in FILES}
-    manifest = {
-        "format": FORMAT,
-        "kind": task.kind,
-        "label": task.label,
-        "columns": preprocessor.columns,
-        "preprocessor": type(preprocessor).__name__,
-        "files": files,
-        "facts": facts,
-    }
-    (folder / "package.json").write_text(json.dumps(manifest, indent=1))
+    export(_Serving(task, model), arrays, folder)
+    source = Path(inspect.getfile(type(preprocessor))).read_text()
+    sealed = seal(folder, task=task, preprocessor=preprocessor, source=source, facts=facts)
     with torch.no_grad():
         expected = task.predict(model(**arrays)).numpy()
     found = Package(folder, type(preprocessor)).predict(sample)
@@ -110,7 +85,78 @@ def write_package(
             f"(largest difference {np.abs(expected - found).max():.2g})",
             hint="does the model's forward depend on anything but its inputs and weights?",
         )
+    return sealed
+
+
+def export(network: nn.Module, arrays: dict[str, Tensor], folder: Path) -> None:
+    """Write `network.pt2`: a graph from arrays of any number of rows to predictions.
+
+    Args:
+        network: In eval mode, on the CPU.
+        arrays: Of two rows or more, to trace it with.
+        folder: Made if it is not there.
+
+    Raises:
+        TrainingFailed: It cannot be exported.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    shapes = ({name: {0: torch.export.Dim.DYNAMIC} for name in arrays},)
+    logging.getLogger("torch.export").setLevel(logging.ERROR)
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own deprecations while tracing
+            program = torch.export.export(network, (arrays,), dynamic_shapes=shapes)
+            torch.export.save(program, folder / "network.pt2")
+    except Exception as error:
+        raise TrainingFailed(
+            f"the model cannot be exported: {type(error).__name__}: {str(error).splitlines()[0]}",
+            hint="torch.export needs a forward without Python branches on tensor values; "
+            "see the torch.export documentation",
+        ) from error
+
+
+def seal(
+    folder: Path, *, task: Task, preprocessor: Preprocessor, source: str, facts: dict[str, Any]
+) -> dict[str, str]:
+    """Write what goes with an exported network, the manifest last; return the files' sha256."""
+    state = json.dumps(preprocessor.state_dict(), indent=1)
+    (folder / "preprocessor.json").write_text(state)
+    (folder / "preprocessor.py").write_text(source)
+    files = {name: _sha256(folder / name) for name in FILES}
+    manifest = {
+        "format": FORMAT,
+        "kind": task.kind,
+        "label": task.label,
+        "classes": classes_of(task),
+        "columns": preprocessor.columns,
+        "preprocessor": type(preprocessor).__name__,
+        "files": files,
+        "facts": facts,
+    }
+    (folder / "package.json").write_text(json.dumps(manifest, indent=1))
     return {**files, "package.json": _sha256(folder / "package.json")}
+
+
+def classes_of(task: Task) -> list[str]:
+    """Return the names of a task's classes or labels, in the order of its predictions, if any."""
+    named = getattr(task, "classes", ()) or getattr(task, "labels", ())
+    return [str(each) for each in named]
+
+
+def answers_as(manifest: dict[str, Any], task: Task) -> str:
+    """Return why a package does not answer the question that a task asks; empty: it does.
+
+    A package that is older than its list of classes is taken to have the task's.
+    """
+    if manifest.get("kind") != task.kind:
+        return f"it is for a {manifest.get('kind')} task, and this is a {task.kind} one"
+    if manifest.get("label") != task.label:
+        return f"it predicts {manifest.get('label')!r}, and the label is {task.label!r}"
+    classes, own = manifest.get("classes"), classes_of(task)
+    if classes is not None and classes != own:
+        told = [", ".join(names) or "not named" for names in (classes, own)]
+        return f"its classes are {told[0]}, and the task's {told[1]}"
+    return ""
 
 
 class Package:
@@ -125,6 +171,7 @@ class Package:
     """
 
     def __init__(self, folder: Path, preprocessor_class: type[Preprocessor]) -> None:
+        self.folder = folder
         try:
             self.manifest: dict[str, Any] = json.loads((folder / "package.json").read_text())
             if self.manifest.get("format") != FORMAT:
@@ -133,7 +180,11 @@ class Package:
                 if _sha256(folder / name) != self.manifest["files"][name]:
                     raise ValueError(f"{name} is not the file that was packaged")
             state = json.loads((folder / "preprocessor.json").read_text())
-            self.preprocessor = preprocessor_class.from_state_dict(state)
+            self.preprocessor: Preprocessor
+            if state.get("format") == JOINED:
+                self.preprocessor = JoinedPreprocessor.from_state_dict(state, preprocessor_class)
+            else:
+                self.preprocessor = preprocessor_class.from_state_dict(state)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self.network = torch.export.load(folder / "network.pt2").module()

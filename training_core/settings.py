@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from training_core.averaging.settings import AveragingSettings
 from training_core.base_settings import Settings as Settings  # the name others import
 from training_core.checkpoints.settings import CheckpointSettings as CheckpointSettings
+from training_core.distillation.settings import DistillationSettings
 from training_core.feeds.sampling_settings import SamplingSettings
 from training_core.optim.settings import OptimiserSettings as OptimiserSettings
 from training_core.optim.settings import ScheduleSettings as ScheduleSettings
@@ -94,6 +95,7 @@ class TrainingSettings(Settings):
     sampling: SamplingSettings = SamplingSettings()
     regularisation: RegularisationSettings = RegularisationSettings()
     averaging: AveragingSettings = AveragingSettings()
+    distillation: DistillationSettings = DistillationSettings()
 
     @property
     def world_size(self) -> int:
@@ -102,8 +104,9 @@ class TrainingSettings(Settings):
 
     @property
     def cold(self) -> Self:
-        """The same training from a plain start: what checks and replicas train."""
-        return self.model_copy(update={"start": StartSettings()})
+        """The same training from a plain start and without a teacher: what replicas train."""
+        plain = {"start": StartSettings(), "distillation": DistillationSettings()}
+        return self.model_copy(update=plain)
 
     @property
     def fixed_threads(self) -> int:
@@ -116,6 +119,11 @@ class TrainingSettings(Settings):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        if self.distillation.teacher != "none" and self.regularisation.mixes:
+            raise ValueError(
+                "training.distillation goes without mixup and cutmix: the teacher is asked once "
+                "for each row, and knows nothing of what two rows give when they are mixed"
+            )
         if self.parallel.static_graph and self.accumulation > 1:
             raise ValueError(
                 "training.parallel.static_graph needs training.accumulation 1: torch's DDP cannot "

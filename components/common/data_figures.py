@@ -36,6 +36,7 @@ class SnapshotFigures(Figures):
     decision: Literal["train", "nothing_new"]
     same_key_run: str = ""  # the run that already finished with this key
     start: str = ""  # what training begins with, in words; empty: as initialised
+    teacher: str = ""  # whom it learns from beside the labels, in words; empty: nobody
     provenance: Provenance
 
 

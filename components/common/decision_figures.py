@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PlainSerializer
 
+from components.common.ensemble_figures import EnsembleFigures
 from components.common.figures import Figures
 
 Outcome = Literal["pass", "fail", "unsure", "skipped"]
@@ -70,6 +71,8 @@ class SelectFigures(Figures):
     """Attributes:
     chosen: Step of the chosen candidate; of a mean, the last that is in it.
     averaged: Each checkpoint stands for the average that training kept (training.averaging).
+    ensemble: Of which what is chosen here is one member; None: it is the candidate by itself.
+    alone: Why what is chosen here is the candidate by itself, though settings ask for an ensemble.
     """
 
     metric: str
@@ -80,6 +83,8 @@ class SelectFigures(Figures):
     chosen_members: list[int] = []
     averaged: bool = False
     optimism: Optimism | None = None
+    ensemble: EnsembleFigures | None = None
+    alone: list[str] = []
 
 
 class Comparison(Figures):

@@ -123,6 +123,23 @@ class EvaluationPoint(Figures):
     metrics: dict[str, float]
 
 
+class MemberTraining(Figures):
+    """One of several trainings of a run, which differ by their seeds.
+
+    Attributes:
+        seconds: It took, by its rate of samples; None: not known.
+        found_finished: It was there already: an attempt before had trained it to its end.
+        loss: Of its last evaluation on the validation split.
+    """
+
+    seed: int
+    steps: int
+    seconds: float | None = None
+    found_finished: bool = False
+    stop_reason: str = ""
+    loss: float | None = None
+
+
 class TrainFigures(Figures):
     parameters: int
     steps: int
@@ -132,6 +149,8 @@ class TrainFigures(Figures):
     nodes: int = 1
     found_finished: bool = False  # its result was there already: an attempt before had ended well
     start: str = ""  # what it began with, in words; empty: as initialised
+    members: list[MemberTraining] = []  # where ensemble.of is seeds: trainings of other seeds
+    teacher: str = ""  # whom it learned from beside the labels, in words; empty: nobody
     device: str
     precision: str
     resumed_from: int  # the step it went on from; 0: started afresh

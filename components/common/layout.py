@@ -11,6 +11,7 @@ runs/<run>/model_card.md         what the version is that the run registered
 keys/<run key>/<step>.json       the latest finished record of a step for this key
 keys/<run key>/refit.json        what became of its refit, or how often that was begun
 keys/<run key>/start.json        what its training begins with, where settings ask for a start
+keys/<run key>/teacher.json      whom it learns from, where settings ask for a teacher
 keys/<run key>/finished.json     written when a run with this key has reached its decision
 splits/<run key>.json            content hashes of the parts that split_data made
 tune/<study>/...                 a search of settings: its journal, lease, page and patch
@@ -95,6 +96,10 @@ def start_key(run_key: str) -> str:
 
 def refit_key(run_key: str) -> str:
     return f"keys/{run_key}/refit.json"
+
+
+def teacher_key(run_key: str) -> str:
+    return f"keys/{run_key}/teacher.json"
 
 
 def finished_key(run_key: str) -> str:

@@ -53,6 +53,13 @@ def sample_part(
     return frame
 
 
+def holdout_times(context: StepContext, splits: dict[str, Any]) -> pd.DataFrame:
+    """Return the holdout with its time column alone, or none: enough to ask who has seen it."""
+    path = fetch_object(context.store, splits["parts"]["holdout"]["sha256"], context.cache)
+    column = context.project.settings.data.time_column
+    return pd.read_parquet(path, columns=[column] if column else [])
+
+
 def clusters_of(frame: pd.DataFrame, settings: ProjectSettings) -> pd.Series[Any]:
     """Return each row's cluster: its day (UTC), its own number, or what a column says.
 

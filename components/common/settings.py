@@ -11,6 +11,7 @@ from components.common.alert_settings import AlertSettings
 from components.common.cluster_settings import ClusterSettings, ScheduleSettings
 from components.common.data_settings import DataSettings, SplitSettings, ValidationSettings
 from components.common.decision_settings import BASELINES, DecisionSettings, SelectionSettings
+from components.common.ensemble_settings import EnsembleSettings
 from components.common.refit_settings import RefitSettings
 from components.common.trigger_settings import LeaseSettings, WatchSettings
 from components.common.tune_settings import TuneSettings
@@ -95,6 +96,7 @@ class ProjectSettings(Settings):
     baselines: BaselineSettings = BaselineSettings()
     training: TrainingSettings = TrainingSettings()
     select: SelectionSettings = SelectionSettings()
+    ensemble: EnsembleSettings = EnsembleSettings()
     tune: TuneSettings = TuneSettings()
     decision: DecisionSettings = DecisionSettings()
     refit: RefitSettings = RefitSettings()
@@ -143,6 +145,11 @@ class ProjectSettings(Settings):
             raise ValueError(
                 f"refit.enabled needs split.by: time: by {self.split.by} the same rows are held "
                 "out for ever, and no later model could be compared with one that has seen them"
+            )
+        if self.ensemble.of != "none":
+            raise ValueError(
+                f"refit.enabled does not go with ensemble.of: {self.ensemble.of}: it trains one "
+                "model again, not the members of a mean"
             )
         if self.training.schedule.shape == "plateau":
             raise ValueError(

@@ -33,7 +33,8 @@ def observed_optimism(
 
     Checkpoints are chosen by the task's own loss, and a package gives predictions: they can be held
     against each other where that loss is the kind's first metric, as it is unless a task changes
-    it. None: it is not, or select_checkpoint left no figures that can be read.
+    it. None: it is not; what was chosen is only one member of an ensemble; or select_checkpoint
+    left no figures that can be read.
     """
     try:
         record = StepRecord.model_validate_json(store.get(key_record(run_key, "select_checkpoint")))
@@ -41,7 +42,7 @@ def observed_optimism(
     except (ObjectMissing, ValidationError):
         return None
     chosen, metric = _chosen(selected), ROW_METRICS[holdout.kind][0]
-    if chosen is None or selected.optimism is None:
+    if chosen is None or selected.optimism is None or selected.ensemble is not None:
         return None
     loss = chosen.metrics.get("loss", math.nan)
     if not math.isclose(loss, chosen.metrics.get(metric, math.nan), rel_tol=_SAME):

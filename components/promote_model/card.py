@@ -10,9 +10,11 @@ import re
 from typing import Any
 
 from components.common.decision_figures import EvaluateFigures, SliceFigure, SmokeFigures
+from components.common.ensemble_figures import EnsembleFigures
 from components.common.refit_figures import RefitFigures
 from components.common.refit_words import RISK, apart, how, names
 from components.common.settings import ProjectSettings
+from components.report_run import ensemble_words
 from components.report_run.formats import clean, fixed, instant, interval, number, plural, title
 
 _COLUMNS, _SLICES, _REASONS = 60, 10, 6  # of each, so many are named
@@ -35,26 +37,23 @@ def card(
     run_key: str,
     package_manifest: dict[str, Any],
     refit: RefitFigures | None = None,
+    ensemble: EnsembleFigures | None = None,
 ) -> str:
     """Return the card of a version in Markdown.
 
     Args:
         package_manifest: The package's `package.json`.
         refit: The certificate of a version that was trained again after its verdict.
+        ensemble: What select_checkpoint has recorded of it; None: it is none, or that is not known.
     """
-    name = escaped(project.name)
+    name, judged = escaped(project.name), [*_decision(verdict), "", *_metrics(verdict)]
     sections = {
         "What it is for": _purpose(project, package_manifest),
         "How to load it": _loading(project.name, version),
         "Trained again on all rows": _refit(refit),
-        "What it learned from": _data(
-            verdict, run, run_key, package_manifest, again=refit is not None
-        ),
-        ("How the judged model was judged" if refit else "How it was judged"): [
-            *_decision(verdict),
-            "",
-            *_metrics(verdict),
-        ],
+        "What it learned from": _data(verdict, run, run_key, package_manifest, again=bool(refit)),
+        "What it is made of": _ensemble(ensemble, package_manifest),
+        ("How the judged model was judged" if refit else "How it was judged"): judged,
         "Gates": _gates(verdict),
         "Where it is weak": _slices(verdict),
         "How sure that is": _certainty(verdict),
@@ -133,6 +132,18 @@ def _data(
         f"- {escaped(title(key))}: sha256 {escaped(value)}." for key, value in digests.items()
     ]
     return lines
+
+
+def _ensemble(seen: EnsembleFigures | None, manifest: dict[str, Any]) -> list[str]:
+    told = manifest.get("facts", {}).get("ensemble", {}).get("members", [])
+    if seen is None:
+        names = ", ".join(escaped(member["what"]) for member in told)
+        return [f"It is the mean of {plural(len(told), 'model')}: {names}."] if told else []
+    lines = [escaped(ensemble_words.summary(seen)), ""]
+    lines += [f"- {escaped(what)}: {value}" for what, value in ensemble_words.members(seen)]
+    lines += [f"- not in it: {escaped(words)}" for words in seen.left_out]
+    lines += ["", "| cost | one model | the ensemble | |", "|---|---|---|---|"]
+    return lines + [f"| {' | '.join(row)} |" for row in ensemble_words.costs(seen)]
 
 
 def _decision(verdict: EvaluateFigures) -> list[str]:

@@ -11,6 +11,8 @@ from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pydantic import ValidationError
+
 from components.common.aliases import repair_aliases
 from components.common.artifacts import read_json
 from components.common.champion import (
@@ -21,12 +23,14 @@ from components.common.champion import (
     state_of,
 )
 from components.common.champion_model import package_folder
-from components.common.decision_figures import EvaluateFigures, PromoteFigures
-from components.common.layout import card_key, finished_key, hashes_of, tracking_uri
+from components.common.decision_figures import EvaluateFigures, PromoteFigures, SelectFigures
+from components.common.ensemble_figures import EnsembleFigures
+from components.common.layout import card_key, finished_key, hashes_of, key_record, tracking_uri
 from components.common.promotion import TAG, enter, own_entry, tag_of, user_name
-from components.common.records import StepContext, step
+from components.common.records import StepContext, StepRecord, step
 from components.common.refit_figures import DecidedFigures, RefitFigures
 from components.promote_model.weights import taken_refit
+from infra.errors import ObjectMissing
 
 if TYPE_CHECKING:
     from infra.registry import Registry
@@ -146,11 +150,22 @@ def describe(
         run_key=record.run_key,
         package_manifest=json.loads((package / "package.json").read_text()),
         refit=certified,
+        ensemble=_ensemble(context),
     )
     key = card_key(record.run)
     context.store.put(key, text.encode())
     registry.describe(settings.name, version, text, whole=f"{context.store.uri}/{key}")
     return key
+
+
+def _ensemble(context: StepContext) -> EnsembleFigures | None:
+    """What select_checkpoint has recorded of the candidate, if it is an ensemble."""
+    try:
+        key = key_record(context.record.run_key, "select_checkpoint")
+        record = StepRecord.model_validate_json(context.store.get(key))
+        return SelectFigures.model_validate(record.figures).ensemble
+    except (ObjectMissing, ValidationError):
+        return None
 
 
 def open_registry(context: StepContext) -> Registry:

@@ -22,6 +22,7 @@ from components.report_run import (
     costs,
     decision_pictures,
     decision_words,
+    ensemble_words,
     pictures,
     words,
 )
@@ -66,6 +67,7 @@ def render(*, run: RunRecord, records: dict[str, StepRecord], replay: str) -> st
         "slowest": max((s.seconds for s in run.steps), default=0.0) or 1.0,
         "words": words,
         "costs": costs,
+        "ensemble_words": ensemble_words,
         "check_words": check_words,
         "check_groups": check_groups(seen.check_training, share=IN_THE_REPORT),
     }

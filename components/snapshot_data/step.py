@@ -17,8 +17,8 @@ from components.common.manifest import objects_of
 from components.common.provenance import provenance
 from components.common.records import StepContext, current_run, step
 from components.common.sources import open_source
-from components.common.training_start import keep_start
-from components.snapshot_data.starting_point import key_and_start
+from components.common.training_start import keep_start, keep_teacher
+from components.snapshot_data.starting_point import key_and_settled
 from components.snapshot_data.taking import Taken, take_next_snapshot
 from components.snapshot_data.turn import take_turn
 from infra.errors import ObjectMissing
@@ -48,11 +48,13 @@ def run(
         digest = manifest.digest
         made_of = provenance(context.project)
         code = made_of.image_digest or made_of.code_digest
-        run_key, start = key_and_start(context, [digest, code, made_of.config_digest])
+        run_key, settled = key_and_settled(context, [digest, code, made_of.config_digest])
         if force:
             run_key = digest_of([run_key, current_run()])[:32]
-        if start is not None:
-            keep_start(context.store, run_key, start)
+        if settled.start is not None:
+            keep_start(context.store, run_key, settled.start)
+        if settled.teacher is not None:
+            keep_teacher(context.store, run_key, settled.teacher)
         finished_by = _finished_by(context.store, run_key)
         decision = "nothing_new" if finished_by else "train"
         context.record.run_key = run_key
@@ -68,7 +70,8 @@ def run(
                 objects=_shown_objects(taken),
                 decision="nothing_new" if finished_by else "train",
                 same_key_run=finished_by,
-                start=start.words if start is not None else "",
+                start=settled.start.words if settled.start is not None else "",
+                teacher=settled.teacher.words if settled.teacher is not None else "",
                 provenance=made_of,
             )
         )

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -23,7 +24,11 @@ from training_core.parallel.strategy import Strategy
 from training_core.settings import TrainingSettings
 from training_core.task import Preprocessor, Task
 
+if TYPE_CHECKING:
+    from components.train_distributed.teaching import Teacher
+
 _ROWS = 65_536  # turned into examples at once
+MOST_BYTES = 4 << 30  # of a teacher's predictions in memory
 
 
 def train_feed(
@@ -34,6 +39,7 @@ def train_feed(
     cache: Path,
     *,
     time_column: str | None = None,
+    teacher: Teacher | None = None,
 ) -> tuple[Feed, Preprocessor]:
     """Fit the preprocessor on the split and return what feeds the loop.
 
@@ -46,22 +52,29 @@ def train_feed(
         file: The train split, Parquet.
         cache: Folder for blocks.
         time_column: Says when a row came to be, if one does.
+        teacher: Whose predictions lie beside the examples; None: nobody's.
 
     Raises:
-        ConfigurationError: Columns that `training.sampling` needs are not there, or not of use.
+        ConfigurationError: Columns that `training.sampling` needs are not there, or not of use; or
+            the teacher cannot teach this.
     """
     frame = pd.read_parquet(file)
     preprocessor = task.preprocessor().fit(frame)
     sampling = sampling_from(frame, task, settings, time_column=time_column)
+    if teacher is not None:
+        teacher.prepare(preprocessor)
     if settings.data == "memory":
         examples = Examples.from_frame(task, preprocessor, frame)
+        if teacher is not None:
+            examples = teacher.ask(frame, examples, most=MOST_BYTES)
         return MemoryFeed(examples, sampling=sampling), preprocessor
     del frame
     state = json.dumps(preprocessor.state_dict(), sort_keys=True)
-    name = hashlib.sha256(f"{file.name} {state}".encode()).hexdigest()
+    taught = f" {teacher.settled.digest}" if teacher is not None else ""
+    name = hashlib.sha256(f"{file.name} {state}{taught}".encode()).hexdigest()
     folder = cache / "blocks" / name
     if os.environ.get("LOCAL_RANK", "0") == "0" and not _is_whole(folder):
-        write_blocks(folder, _chunks(task, preprocessor, file))
+        write_blocks(folder, _chunks(task, preprocessor, file, teacher))
     strategy.gather(None)  # the others of this machine wait for its first rank
     return BlockFeed([open_blocks(folder)], sampling=sampling), preprocessor
 
@@ -86,6 +99,10 @@ def _is_whole(folder: Path) -> bool:
     return True
 
 
-def _chunks(task: Task, preprocessor: Preprocessor, file: Path) -> Iterator[Examples]:
-    for batch in pq.ParquetFile(file).iter_batches(_ROWS):
-        yield Examples.from_frame(task, preprocessor, batch.to_pandas())
+def _chunks(
+    task: Task, preprocessor: Preprocessor, file: Path, teacher: Teacher | None
+) -> Iterator[Examples]:
+    for batch in pq.ParquetFile(file).iter_batches(_ROWS if teacher is None else _ROWS // 8):
+        frame = batch.to_pandas()
+        examples = Examples.from_frame(task, preprocessor, frame)
+        yield examples if teacher is None else teacher.ask(frame, examples)

@@ -16,7 +16,7 @@ from components.common.layout import (
 )
 from components.common.project import open_project
 from components.common.records import threads_of
-from components.common.training_start import TrainingStart
+from components.common.training_start import TrainingStart, TrainingTeacher
 from components.common.watchdog import end_with_parent
 from components.train_distributed.progress import Progress
 from components.train_distributed.results import keep_result, made_of
@@ -35,6 +35,7 @@ def train(
     splits: dict[str, Any],
     lease: int = 0,
     start: dict[str, Any] | None = None,
+    teacher: dict[str, Any] | None = None,
     trial: dict[str, Any] | None = None,
     until: int = 0,
 ) -> dict[str, Any]:
@@ -45,6 +46,7 @@ def train(
         splits: What split_data left.
         lease: Number of the run's lease, without which no checkpoint is written; 0: there is none.
         start: What snapshot_data has settled (`TrainingStart`); None: the network as initialised.
+        teacher: What snapshot_data has settled (`TrainingTeacher`); None: labels alone teach.
         trial: Of a training beside the run's own: `name` and `tags` of its run in MLflow, and of a
             search (`components/tune/`) the file that evaluations are `told` in.
         until: As of the trainer.
@@ -58,8 +60,10 @@ def train(
     import torch
 
     from components.train_distributed.feeding import first_examples, train_feed
+    from components.train_distributed.teaching import Teacher
     from training_core.checkpoints.catalogue import Checkpoints
     from training_core.determinism import seed_everything
+    from training_core.distillation.settings import DistillationSettings
     from training_core.examples import Examples
     from training_core.loop import Trainer
     from training_core.parallel.choose import choose_device, choose_strategy
@@ -76,9 +80,12 @@ def train(
         for part in ("train", "validation")
     }
     strategy = choose_strategy(choose_device(settings.device), settings)
+    taught = Teacher.of(teacher, task, store=objects, cache=cache)
+    if taught is None:  # a trial of a search has none, nor has the run before the first champion
+        settings = settings.model_copy(update={"distillation": DistillationSettings()})
     time = opened.settings.data.time_column
     feed, preprocessor = train_feed(
-        task, files["train"], settings, strategy, cache, time_column=time
+        task, files["train"], settings, strategy, cache, time_column=time, teacher=taught
     )
     validation = Examples.from_frame(task, preprocessor, pd.read_parquet(files["validation"]))
     seed_everything(settings.seed)
@@ -138,6 +145,7 @@ def train(
         "preprocessor": preprocessor.state_dict(),
         "parameters": parameters,
         "start": began,
+        "teacher": _words_of(teacher),
         "base": base,
         "processes": strategy.world_size,
         "device": strategy.device.type,
@@ -150,6 +158,10 @@ def train(
     if strategy.rank == 0:
         keep_result(objects, run_key, result, made_of=made_of(opened, splits))
     return result
+
+
+def _words_of(teacher: dict[str, Any] | None) -> str:
+    return "" if teacher is None else TrainingTeacher.model_validate(teacher).words
 
 
 def _both(one: Any, other: Any) -> Any:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from components.common.champion_members import own_files
 from components.common.champion_model import package_folder
 from components.common.layout import fetch_object, put_object
-from components.common.training_start import TrainingStart, kept_start
+from components.common.rows import holdout_times
+from components.common.training_start import (
+    TrainingStart,
+    TrainingTeacher,
+    kept_start,
+    kept_teacher,
+)
 from components.common.unseen import why_seen
 from infra.store import ObjectStore
 from training_core.errors import ConfigurationError, StoppedByGate
@@ -42,20 +49,51 @@ def settled_start(
             f"not settled which ones for the run key {run_key}",
             hint="run the whole pipeline with these settings: evertrain run PROJECT",
         )
-    if start.seen:
-        import pandas as pd
-
-        sha256 = splits["parts"]["holdout"]["sha256"]
-        columns = [settings.data.time_column] if settings.data.time_column else []
-        rows = pd.read_parquet(fetch_object(context.store, sha256, context.cache), columns=columns)
-        who = f"champion {start.version}, which training would begin with,"
-        why = why_seen(start.seen, rows, splits["seen"], settings, who=who)
-        if why is not None:
-            raise StoppedByGate(
-                f"the new model could not be judged: {why}",
-                hint="train it from scratch: --set training.start.weights=none",
-            )
+    _refuse_seen(
+        context, start, splits,
+        who=f"champion {start.version}, which training would begin with,",
+        hint="train it from scratch: --set training.start.weights=none",
+    )  # fmt: skip
     return start
+
+
+def settled_teacher(
+    context: StepContext, run_key: str, splits: dict[str, Any]
+) -> TrainingTeacher | None:
+    """Return whom snapshot_data has settled to learn from; None: nobody is asked for.
+
+    Raises:
+        ConfigurationError: It has settled nobody, and settings ask for a teacher.
+        StoppedByGate: The champion has seen rows of this run's holdout: what it says of the train
+            split may come from them.
+    """
+    wanted = context.project.settings.training.distillation.teacher
+    if wanted == "none":
+        return None
+    teacher = kept_teacher(context.store, run_key)
+    if teacher is None or teacher.weights != wanted:
+        raise ConfigurationError(
+            f"training.distillation.teacher is {wanted}, and snapshot_data has not settled which "
+            f"one for the run key {run_key}",
+            hint="run the whole pipeline with these settings: evertrain run PROJECT",
+        )
+    _refuse_seen(
+        context, teacher, splits,
+        who=f"champion {teacher.version}, which training would learn from,",
+        hint="train without it: --set training.distillation.teacher=none",
+    )  # fmt: skip
+    return teacher
+
+
+def _refuse_seen(
+    context: StepContext, settled: TrainingStart, splits: dict[str, Any], *, who: str, hint: str
+) -> None:
+    if not settled.seen:
+        return
+    rows = holdout_times(context, splits)
+    why = why_seen(settled.seen, rows, splits["seen"], context.project.settings, who=who)
+    if why is not None:
+        raise StoppedByGate(f"the new model could not be judged: {why}", hint=hint)
 
 
 def begin(
@@ -128,7 +166,8 @@ def _champion(
     from training_core.tabular import TabularPreprocessor
     from training_core.transfer.vocabulary import by_vocabulary
 
-    package = Package(package_folder(store, start.package, cache), type(task.preprocessor()))
+    files, _ = own_files(store, start.package, start.seen, cache)  # of an ensemble one member
+    package = Package(package_folder(store, files, cache), type(task.preprocessor()))
     state = package.network.state_dict()
     weights = {
         name.removeprefix("model."): value

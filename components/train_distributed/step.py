@@ -6,15 +6,16 @@ import os
 from typing import Any
 
 from components.common.artifacts import MetricsArtifact, log_metrics, read_json, write_json
-from components.common.figures import EvaluationPoint, TrainFigures, TrainPoint
+from components.common.figures import EvaluationPoint, MemberTraining, TrainFigures, TrainPoint
 from components.common.layout import checkpoint_prefix
 from components.common.records import StepContext, step, threads_of
 from components.common.training_start import TrainingStart
 from components.common.unseen import seen_together
 from components.train_distributed.job import train
+from components.train_distributed.members import seconds_of, train_members
 from components.train_distributed.nodes import train_on_nodes
 from components.train_distributed.results import drop_result, kept_result, made_of
-from components.train_distributed.starting import settled_start
+from components.train_distributed.starting import settled_start, settled_teacher
 from components.train_distributed.torchrun import start_torchrun
 
 
@@ -42,7 +43,14 @@ def run(
         start = settled_start(context, run_key, job["splits"])
         if start is not None:
             job["start"] = start.model_dump(mode="json")
+        teacher = settled_teacher(context, run_key, job["splits"])
+        if teacher is not None:
+            job["teacher"] = teacher.model_dump(mode="json")
         result, kept = result_of(context, job)
+        members: list[MemberTraining] = []
+        places: list[dict[str, Any]] = []
+        if context.project.settings.ensemble.of == "seeds":
+            members, places = train_members(context, job, train=_train)
         outcome = result["outcome"]
         context.say(
             TrainFigures(
@@ -54,6 +62,8 @@ def run(
                 nodes=context.project.settings.training.nodes,
                 found_finished=kept,
                 start=result.get("start", ""),
+                teacher=result.get("teacher", ""),
+                members=members,
                 device=result["device"],
                 precision=result["precision"],
                 resumed_from=outcome["resumed_from"],
@@ -77,7 +87,9 @@ def run(
                 "prefix": checkpoint_prefix(run_key),
                 "preprocessor": result["preprocessor"],
                 "base": result.get("base", ""),
-                "seen": _seen(job["splits"]["seen"], start),
+                "seconds": seconds_of(outcome),
+                "members": places,
+                "seen": _seen(job["splits"]["seen"], start, teacher),
             },
         )
         last = outcome["evaluations"][-1][1] if outcome["evaluations"] else {}
@@ -88,9 +100,12 @@ def run(
         )
 
 
-def _seen(seen_now: dict[str, str], start: TrainingStart | None) -> dict[str, str]:
-    """What the trained network has seen, by itself and in what it began with."""
-    return seen_now if start is None or not start.seen else seen_together(seen_now, start.seen)
+def _seen(seen_now: dict[str, str], *others: TrainingStart | None) -> dict[str, str]:
+    """What the trained network has seen: by itself, in what it began with, through its teacher."""
+    for other in others:
+        if other is not None and other.seen:
+            seen_now = seen_together(seen_now, other.seen)
+    return seen_now
 
 
 def result_of(context: StepContext, job: dict[str, Any]) -> tuple[dict[str, Any], bool]:

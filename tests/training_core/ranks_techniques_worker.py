@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ from ranks_models import blocks
 from ranks_worker import COUNT, NORMS, said, strategy_of, whole
 from torch import Tensor
 from torch.distributed.tensor import DTensor
-from training_samples import CPU, Sales, trainer
+from training_samples import CPU, Sales, examples_of, trainer
 
 from training_core.evaluation import evaluate
+from training_core.examples import Examples
 from training_core.loop import Trainer
 from training_core.parallel.single import SingleProcess
 from training_core.parallel.topology import CanonicalMicrobatches
@@ -160,4 +162,38 @@ def by_loss(folder: Path) -> dict[str, Any]:
     run = trainer(model=blocks(), count=COUNT, strategy=alone, **changes)
     run.fit()
     found["topology alone"] = [point.loss for point in run.outcome.curve]
+    return found
+
+
+# ---- distillation ------------------------------------------------------------------------------
+
+TAUGHT: dict[str, Any] = {
+    "distillation": {"teacher": "champion", "weight": 0.6, "temperature": 2.0},
+}
+
+
+def sales_taught(count: int) -> Examples:
+    """Rows with a teacher that goes by their first number."""
+    examples = examples_of(Sales(), count)[1]
+    return replace(examples, teacher=2 * examples.arrays["numbers"][:, 0])
+
+
+def distilled(folder: Path) -> dict[str, Any]:
+    """Learn from a teacher; also stopped between two evaluations."""
+    found: dict[str, Any] = {}
+    for kind in ("ddp", "fsdp"):
+        changes = {**TAUGHT, "parallel": {"strategy": kind}}
+        for place, stop in (("whole", 0), ("run", 9), ("run", 0)):
+            run = trainer(
+                folder / kind / place, model=blocks(), train=sales_taught(COUNT),
+                strategy=strategy_of(**changes), **changes,
+            )  # fmt: skip
+            run.should_stop = lambda run=run, stop=stop: run.outcome.steps >= stop > 0
+            if stop:
+                run.state._patience, run.state.next_question = stop, stop
+            run.fit()
+            found[f"{kind} {place}"] = said(run)
+    alone = trainer(model=blocks(), train=sales_taught(COUNT), **TAUGHT)
+    alone.fit()
+    found["alone"] = [point.loss for point in alone.outcome.curve]
     return found

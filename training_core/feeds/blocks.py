@@ -46,6 +46,7 @@ class Segment:
         units: NDArray[Any] | None,
         *,
         classes: bool = False,
+        teacher: NDArray[Any] | None = None,
     ) -> Segment:
         """Return the segment of memory-mapped arrays, in blocks of BLOCK_BYTES.
 
@@ -54,16 +55,18 @@ class Segment:
             target: First dimension N, read as float32.
             units: [N], read as float32; None: one each.
             classes: The target is of classes or tokens, read as int64.
+            teacher: First dimension N, read as float32; None: nobody was asked.
         """
         like = Examples(
             {name: torch.from_numpy(np.zeros_like(a, shape=(1, *a.shape[1:])))
              for name, a in arrays.items()},
             torch.zeros(1, *target.shape[1:], dtype=torch.int64 if classes else torch.float32),
             None if units is None else torch.zeros(1),
+            None if teacher is None else torch.zeros(1, *teacher.shape[1:]),
         )  # fmt: skip
         rows = max(1, BLOCK_BYTES // row_bytes(like))
         starts = np.arange(0, len(target), rows, dtype=np.int64)
-        parts = [*arrays.values(), target] + ([] if units is None else [units])
+        parts = [*arrays.values(), target, *(e for e in (teacher, units) if e is not None)]
         return cls(like, parts, starts, len(target))
 
     @property
@@ -271,4 +274,5 @@ class BlockReader:
 def _described(like: Examples) -> str:
     tensors = {**like.arrays, "target": like.target}
     words = [f"{name} {t.dtype} {list(t.shape[1:])}" for name, t in tensors.items()]
-    return ", ".join(words) + (", units" if like.units is not None else "")
+    words += [n for n, t in (("teacher", like.teacher), ("units", like.units)) if t is not None]
+    return ", ".join(words)

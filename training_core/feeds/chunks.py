@@ -148,6 +148,9 @@ def batches(
     fields = [map(dict, zip(*named, strict=True)), split_with_sizes(examples.target, sizes)]
     if examples.units is not None:
         fields.append(split_with_sizes(examples.units, sizes))
+    if examples.teacher is not None:
+        fields += [] if examples.units is not None else [repeat(None)]
+        fields.append(split_with_sizes(examples.teacher, sizes))
     microbatches = list(map(Microbatch, map(Examples, *fields), weights))
     each = len(sizes) // stretch.steps
     groups = [microbatches[start : start + each] for start in range(0, len(sizes), each)]

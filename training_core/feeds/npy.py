@@ -59,6 +59,7 @@ def write_blocks(folder: Path, chunks: Iterable[Examples]) -> int:
         "count": count,
         "arrays": [name.removeprefix("array-") for name in files if name.startswith("array-")],
         "units": "units" in files,
+        "teacher": "teacher" in files,
     }
     whole = folder / f".{_MANIFEST}"
     with whole.open("w") as file:
@@ -97,6 +98,7 @@ def open_blocks(folder: Path) -> Segment:
         {name: mapped(f"array-{name}") for name in manifest["arrays"]},
         target,
         mapped("units") if manifest["units"] else None,
+        teacher=mapped("teacher") if manifest.get("teacher") else None,
         classes=target.dtype == np.int64,  # as the task made it
     )
 
@@ -129,6 +131,8 @@ def _named(chunk: Examples) -> dict[str, Tensor]:
     named["target"] = chunk.target
     if chunk.units is not None:
         named["units"] = chunk.units
+    if chunk.teacher is not None:
+        named["teacher"] = chunk.teacher
     return named
 
 

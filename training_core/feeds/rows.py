@@ -22,12 +22,12 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def columns(examples: Examples) -> Columns:
-    """Return views of all tensors: the arrays, the target, and the units if there are any.
+    """Return views of all tensors: the arrays, the target; teacher and units, if there are any.
 
     A type that numpy lacks, such as bfloat16, is seen as integers of its size.
     """
-    units = [] if examples.units is None else [examples.units]
-    return [_view(tensor) for tensor in (*examples.arrays.values(), examples.target, *units)]
+    more = [each for each in (examples.teacher, examples.units) if each is not None]
+    return [_view(tensor) for tensor in (*examples.arrays.values(), examples.target, *more)]
 
 
 def gather(source: Columns, rows: Integers, into: Columns) -> None:
@@ -56,7 +56,8 @@ def empty(like: Examples, rows: int, *, pin: bool = False) -> Examples:
         return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype, pin_memory=pin)
 
     arrays = {name: of(array) for name, array in like.arrays.items()}
-    return Examples(arrays, of(like.target), None if like.units is None else of(like.units))
+    units, teacher = (None if each is None else of(each) for each in (like.units, like.teacher))
+    return Examples(arrays, of(like.target), units, teacher)
 
 
 class Buffers:

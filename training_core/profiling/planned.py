@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from training_core.determinism import seed_everything
+from training_core.distillation.settings import DistillationSettings
 from training_core.examples import Examples
 from training_core.feeds.batches import Feed
 from training_core.loop import Trainer
@@ -98,6 +99,7 @@ class Planned:
                 "evaluate_every": NEVER,
                 "log_every": log_every or settings.log_every,
                 "stopping": StoppingSettings(),
+                "distillation": DistillationSettings(),  # asked before the first step, not in it
             }
         )
         device = choose_device(settings.device)

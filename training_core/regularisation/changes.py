@@ -51,7 +51,7 @@ class Changes:
         settings = self._settings
         if settings.gaussian_noise or settings.swap_noise:
             arrays = {n: self._noisy(a, random) for n, a in examples.arrays.items()}
-            examples = Examples(arrays, examples.target, examples.units)
+            examples = Examples(arrays, examples.target, examples.units, examples.teacher)
         return mixed(examples, random, settings) if settings.mixes else examples
 
     def _noisy(self, array: Tensor, random: np.random.Generator) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch.nn.functional as F  # noqa: N812 (the field's name for it)
 from torch import Tensor
 
+from training_core.distillation.settings import DistillationSettings
 from training_core.errors import ConfigurationError
 from training_core.evaluation import Objective
 from training_core.examples import Examples
@@ -23,13 +24,19 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def loss_of(
-    task: Objective, settings: RegularisationSettings
+    task: Objective,
+    settings: RegularisationSettings,
+    distillation: DistillationSettings | None = None,
 ) -> Callable[[Tensor, Examples], Tensor]:
     """Return what gives the loss of each example of a training step, float [N].
 
     Raises:
         ConfigurationError: The task's labels cannot be smoothed, or mixed.
     """
+    if distillation is not None and distillation.teacher != "none":
+        from training_core.distillation.loss import student_loss
+
+        return student_loss(loss_of(task, settings), task, distillation)
 
     def plain(outputs: Tensor, examples: Examples) -> Tensor:
         return task.loss(outputs, examples.target)

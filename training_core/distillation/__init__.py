@@ -1,0 +1,1 @@
+"""Learning from another model's predictions, beside the labels."""
