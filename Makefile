@@ -30,7 +30,7 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reor
 # Its theme announces on every build that it will be superseded; the lock holds the one we use.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 DEMO := $(CURDIR)/build/demo
-BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline trigger warm-start advice tune
+BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline trigger warm-start advice tune refit
 PROOFS := kills nodes steps checkpoints bad-data clean-flights bugs decisions promotions optimism lease-fights triggers
 
 ##@ Use

@@ -172,6 +172,7 @@ def compile_(
         parameters={"project": folder, "store": opened.settings.store},
         place=placing(opened.settings),
         tuned=opened.settings.tune.in_pipeline,
+        refitted=opened.settings.refit.enabled,
     )
     image = opened.settings.cluster.image or IMAGE
     said = {"file": str(output), "image": image, "project": folder}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ def compile_pipeline(
     parameters: dict[str, Any] | None = None,
     place: Place | None = None,
     tuned: bool = False,
+    refitted: bool = False,
 ) -> None:
     """Write the IR YAML.
 
@@ -26,6 +28,7 @@ def compile_pipeline(
         parameters: Other defaults of the pipeline's parameters (a project's folder, its store).
         place: Gives each task its place on a cluster; not given: as on a laptop.
         tuned: With the step tune (`tune.in_pipeline`).
+        refitted: With the step refit_model (`refit.enabled`).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kfp's own deprecations
@@ -34,7 +37,8 @@ def compile_pipeline(
         from pipelines.continuous_training import build
 
         target.parent.mkdir(parents=True, exist_ok=True)
-        pipeline = build(place, tuned=tuned) if place is not None else build(tuned=tuned)
+        built = build if place is None else partial(build, place)
+        pipeline = built(tuned=tuned, refitted=refitted)
         compiler.Compiler().compile(pipeline, str(target), pipeline_parameters=parameters or {})
 
 

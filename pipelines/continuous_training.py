@@ -3,7 +3,7 @@
 snapshot_data ─► validate_data ─► split_data ─┬─► check_training (─► tune) ─► train_distributed ─►
                                               │   select_checkpoint ─┐
                                               └─► train_baseline ────┴─► evaluate_model ─►
-                                                                         promote_model
+                                                          (refit_model ─►) promote_model
 report_run: the exit handler, whatever happened
 """
 
@@ -15,6 +15,7 @@ from kfp import dsl, kubernetes
 from components.check_training.component import check_training
 from components.evaluate_model.component import evaluate_model
 from components.promote_model.component import promote_model
+from components.refit_model.component import refit_model
 from components.report_run.component import report_run
 from components.select_checkpoint.component import select_checkpoint
 from components.snapshot_data.component import snapshot_data
@@ -28,7 +29,10 @@ NAME = "continuous-training"
 
 
 def build(
-    place: Callable[[dsl.PipelineTask], None] = lambda task: None, *, tuned: bool = False
+    place: Callable[[dsl.PipelineTask], None] = lambda task: None,
+    *,
+    tuned: bool = False,
+    refitted: bool = False,
 ) -> Any:
     """Return the pipeline.
 
@@ -37,6 +41,7 @@ def build(
             as their components are, as on a laptop.
         tuned: With the step tune, whose winner's settings all steps behind it take. Without it the
             pipeline has no such step: a condition would be one more task in every run.
+        refitted: With the step refit_model, whose model promote_model takes.
     """
 
     def put(task: dsl.PipelineTask, *, cached: bool = True) -> dsl.PipelineTask:
@@ -98,13 +103,22 @@ def build(
                     ),
                     cached=False,  # the champion may have changed
                 )
-                put(
-                    promote_model(
-                        decision=evaluated.outputs["decision"],
-                        model=selected.outputs["model"],
-                        **common,
-                    ),
-                    cached=False,
-                )
+                decided = {
+                    "decision": evaluated.outputs["decision"],
+                    "model": selected.outputs["model"],
+                }
+                if refitted:
+                    again = put(
+                        refit_model(
+                            splits=splits,
+                            training=trained.outputs["training"],
+                            judged=decided["model"],
+                            verdict=decided["decision"],
+                            **common,
+                        ),
+                        cached=False,  # as the verdict
+                    )
+                    decided = {name: again.outputs[name] for name in decided}
+                put(promote_model(**decided, **common), cached=False)
 
     return continuous_training

@@ -18,7 +18,7 @@ import docstring_parser
 import yaml
 from pydantic import BaseModel
 
-from components.common import data_figures, decision_figures, figures, tune_figures
+from components.common import data_figures, decision_figures, figures, refit_figures, tune_figures
 from components.common.records import EVERY_STEP
 from components.common.run_record import RunRecord
 from components.common.settings import ProjectSettings
@@ -66,7 +66,7 @@ def readme(step: str) -> str:
 
 def _figures(name: str) -> str:
     """Where the class of a step's figures is."""
-    for module in (figures, data_figures, decision_figures, tune_figures):
+    for module in (figures, data_figures, decision_figures, refit_figures, tune_figures):
         if vars(module).get(name, object).__module__ == module.__name__:
             place = module.__name__.replace(".", "/")
             return f"Figures in its record: `{name}` (`{place}.py`)."

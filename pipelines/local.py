@@ -184,7 +184,8 @@ def _execute(
     """Compile, load what was compiled, and let kfp.local run it."""
     folder = home(project)
     compiled = folder / "pipeline.yaml"
-    compile_pipeline(compiled, tuned=project.settings.tune.in_pipeline)
+    settings = project.settings
+    compile_pipeline(compiled, tuned=settings.tune.in_pipeline, refitted=settings.refit.enabled)
     if image:
         name_image(compiled, image)
     with warnings.catch_warnings(), contextlib.redirect_stdout(watcher):

@@ -53,7 +53,7 @@ def placing(settings: ProjectSettings, *, pinned: bool = False) -> Place:
     def place(task: dsl.PipelineTask) -> None:
         step = cast(StepName, task.name.replace("-", "_"))
         # Nodes of a training are pods of their own (a TrainJob), which get what its step would.
-        shared = step == "train_distributed" and settings.training.nodes > 1
+        shared = step in ("train_distributed", "refit_model") and settings.training.nodes > 1
         pod = cluster.waiting_pod() if shared else cluster.pod(step)
         _image(task, cluster)
         _environment(task, cluster, without=set() if step == "report_run" else of_alerts)

@@ -36,9 +36,13 @@ def champion(entries: list[PromotionEntry], *, as_json: bool) -> None:
         print(f"champion: version {entry.version} (since {_time(entry)} UTC, run {entry.run})")
         print(f"reason:   {entry.reason}")
         print(f"previous: {previous or 'none'}")
+        if entry.refit_of:
+            print(f"weights:  {_weights(entry)}")
     if proposal is not None:
         print(f"proposed: version {proposal.version} (since {_time(proposal)} UTC)")
         print(f"because:  {proposal.reason}")
+        if proposal.refit_of:
+            print(f"weights:  {_weights(proposal)}")
         print(f"decide:   evertrain approve PROJECT --version {proposal.version}, or reject")
 
 
@@ -52,6 +56,8 @@ def history(entries: list[PromotionEntry], *, as_json: bool) -> None:
         table.add_column(column)
     for e in entries:
         when, reason = f"{e.when:%Y-%m-%d %H:%M:%S}", Text(e.reason)
+        if e.refit_of:
+            reason.append(f" [{_weights(e)}]")
         table.add_row(str(e.number), when, _action(entries, e), e.version, Text(e.who), reason)
     DATA.print(table) if entries else print("nothing was promoted yet")
 
@@ -67,6 +73,13 @@ def _action(entries: list[PromotionEntry], entry: PromotionEntry) -> str:
     if entry.action == "propose":
         return f"propose ({state_of(entries, entry)})"
     return f"{entry.action} {entry.of}" if entry.of else entry.action
+
+
+def _weights(entry: PromotionEntry) -> str:
+    """Of a version that was trained again after the verdict: which weights are which."""
+    names = (entry.package, entry.refit_of)
+    own, judged = (files.get("network.pt2", "unknown")[:12] for files in names)
+    return f"{own}, trained again on all rows; judged were {judged}"
 
 
 def _time(entry: PromotionEntry) -> str:

@@ -66,6 +66,7 @@ class Trainer:
         on_evaluation: Called on rank 0 with each evaluation's step and metrics.
         on_rollback: Called on rank 0 when training has gone back to a checkpoint.
         should_stop: Asked at step boundaries; all ranks stop when one says so, and save.
+        until: Steps of the planned ones after which it ends, its rates as planned; 0: all of them.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Trainer:
         on_evaluation: Callable[[int, dict[str, float]], None] = lambda step, metrics: None,
         on_rollback: Callable[[Rollback], None] = lambda rollback: None,
         should_stop: Callable[[], bool] = lambda: False,
+        until: int = 0,
     ) -> None:
         self.task, self.settings, self.strategy = task, settings, strategy
         regularisation = settings.regularisation
@@ -101,6 +103,7 @@ class Trainer:
         self.shares = Shares(strategy.gradient_factor, self.precision.scaler)
         self.sharing = sharing_of(settings, strategy)
         self.total_steps = total_steps(settings, samples=len(self.feed))
+        self.end = min(until or self.total_steps, self.total_steps)
         refuse_single_rows(
             self.module, self.sharing, samples=len(self.feed), steps=self.total_steps
         )
@@ -154,7 +157,7 @@ class Trainer:
 
     def _train(self) -> None:
         """Step until there is a reason to stop, or a rollback moves the position."""
-        if self.outcome.steps >= self.total_steps:
+        if self.outcome.steps >= self.end:
             self.outcome.stop_reason = self.rules.reason or "epochs"
             return
         self.model.train()
@@ -225,9 +228,7 @@ class Trainer:
         """Look ahead."""
         question = self.state.next_question if self.strategy.world_size > 1 else None
         every = (self.settings.log_every, self.evaluate_every, self.save_every)
-        self._due = Due.after(
-            self.outcome.steps, end=self.total_steps, every=every, question=question
-        )
+        self._due = Due.after(self.outcome.steps, end=self.end, every=every, question=question)
 
     def _between_steps(self, lr: float) -> bool:
         """Do what is due. Returns whether to go on with the next step."""
@@ -240,7 +241,7 @@ class Trainer:
                 self.state.roll_back(wrong)
                 return False
             reason = self.rules.at_interval(point, wall_seconds=wall_seconds)
-        if step == self.total_steps:
+        if step == self.end:
             reason = reason or "epochs"
         if step >= self._due.evaluation or reason:
             metrics = self._evaluate()

@@ -41,6 +41,8 @@ class PromotionEntry(BaseModel):
         compared: Number of the entry that had made the champion which this one was held against; 0:
             there was none, or the entry is older than this field.
         fence: Number of the lease (`infra/lease.py`) under which the run worked; 0: under none.
+        refit_of: sha256 of each file of the package that was judged, where `package` is what was
+            trained again on all rows after that; empty: `package` itself was judged.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -61,6 +63,7 @@ class PromotionEntry(BaseModel):
     of: int = 0
     compared: int = 0
     fence: int = 0
+    refit_of: dict[str, str] = {}
 
 
 class PromotionLog:

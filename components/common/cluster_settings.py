@@ -22,8 +22,8 @@ _BY_DIGEST = re.compile(r"^\S+@sha256:[0-9a-f]{64}$")
 
 StepName = Literal[
     "snapshot_data", "validate_data", "split_data", "check_training", "train_baseline",
-    "tune", "train_distributed", "select_checkpoint", "evaluate_model", "promote_model",
-    "report_run",
+    "tune", "train_distributed", "select_checkpoint", "evaluate_model", "refit_model",
+    "promote_model", "report_run",
 ]  # fmt: skip
 
 
@@ -195,8 +195,13 @@ class ClusterSettings(Settings):
         return bool(_BY_DIGEST.match(self.image))
 
     def pod(self, step: StepName) -> PodSettings:
-        """What a step's pod gets: its own settings over those of `default`."""
+        """What a step's pod gets: its own settings over those of `default`.
+
+        A refit trains as `train_distributed` does, and gets what that gets if nothing else is said.
+        """
         given = self.pods.get("default", PodSettings()).model_dump(exclude_unset=True)
+        if step == "refit_model" and step not in self.pods:
+            step = "train_distributed"
         if step in self.pods:
             given |= self.pods[step].model_dump(exclude_unset=True)
         return PodSettings.model_validate(given)

@@ -167,12 +167,14 @@ class NoiseFigure(Figures):
         source: Said in the settings, or measured: with replicas of this run and of earlier ones.
         freedom: Degrees of freedom of a measured deviation; None: taken as known.
         runs: Runs whose replicas it was measured with.
+        shift: What their predictions differ by in the mean (`components/common/shift.py`).
     """
 
     deviation: float
     source: Literal["settings", "replicas"]
     freedom: int | None = None
     runs: list[str] = []
+    shift: float | None = None
 
 
 class QuestionFigure(Figures):
@@ -235,6 +237,7 @@ class EvaluateFigures(Figures):
     predictions: Key of the per-example predictions in the object store.
     rehearsal: sha256 of some raw holdout rows with the challenger's predictions (the column
         `prediction`, or `prediction.0`, `prediction.1`, …), with which a package is tried out.
+    package: sha256 of each file of the package that was judged; no other may be promoted by it.
     """
 
     verdict: Literal["promote", "hold", "inconclusive"]
@@ -263,6 +266,7 @@ class EvaluateFigures(Figures):
     smoke: SmokeFigures | None = None
     optimism: Optimism | None = None
     rehearsal: str = ""
+    package: dict[str, str] = {}
 
 
 class PromoteFigures(Figures):

@@ -9,6 +9,7 @@ runs/<run>/<step>.json           what each step did in a run; run.json, report.h
                                  and alerted.json beside
 runs/<run>/model_card.md         what the version is that the run registered
 keys/<run key>/<step>.json       the latest finished record of a step for this key
+keys/<run key>/refit.json        what became of its refit, or how often that was begun
 keys/<run key>/start.json        what its training begins with, where settings ask for a start
 keys/<run key>/teacher.json      whom it learns from, where settings ask for a teacher
 keys/<run key>/finished.json     written when a run with this key has reached its decision
@@ -97,6 +98,10 @@ def teacher_key(run_key: str) -> str:
     return f"keys/{run_key}/teacher.json"
 
 
+def refit_key(run_key: str) -> str:
+    return f"keys/{run_key}/refit.json"
+
+
 def finished_key(run_key: str) -> str:
     return f"keys/{run_key}/finished.json"
 
@@ -125,6 +130,11 @@ def sha256_of(path: Path) -> str:
 def sha256_of_bytes(content: bytes) -> str:
     """Content hash of what is in memory."""
     return hashlib.sha256(content).hexdigest()
+
+
+def hashes_of(folder: Path) -> dict[str, str]:
+    """Content hash of each file of a package, by name."""
+    return {path.name: sha256_of(path) for path in sorted(folder.iterdir()) if path.is_file()}
 
 
 def digest_of(value: Any) -> str:

@@ -102,13 +102,22 @@ def enter(
     if own is None:
         confirm()
         refuse_moved_champion(log.entries(), entry.compared)
-        version = registry.find_version(model, tag=TAG, value=entry.run_key) or register()
+        version = registry.find_version(model, tag=TAG, value=tag_of(entry)) or register()
         own = add(
             log,
             entry.model_copy(update={"version": version}),
             check=check,
         )
     return follow(log, registry, model, own)
+
+
+def tag_of(entry: PromotionEntry) -> str:
+    """What a run's version is found by again: its key and, of a refit, which weights these are.
+
+    A run may be killed after it registered its refit, and come to promote the judged model then.
+    """
+    refit = entry.package["package.json"] if entry.refit_of else ""
+    return f"{entry.run_key} refit {refit}" if refit else entry.run_key
 
 
 def own_entry(

@@ -27,11 +27,14 @@ def provenance(project: Project) -> Provenance:
     """Collect it for a project as it is now."""
     # Where data, store and tracking lie changes no result (the data has a digest of its own), nor
     # do the limits of memory and cache, nor who is told of it, where it runs and what starts it.
-    # A search does where the pipeline trains with what it finds.
-    searched = project.settings.tune.in_pipeline
-    config = project.settings.model_dump(
-        mode="json", exclude=_NO_RESULT | (set() if searched else {"tune"})
-    )
+    # A search and a refit do where the pipeline has them.
+    settings = project.settings
+    absent = {
+        name
+        for name, there in (("tune", settings.tune.in_pipeline), ("refit", settings.refit.enabled))
+        if not there
+    }
+    config = settings.model_dump(mode="json", exclude=_NO_RESULT | absent)
     result = {**config, "data": {k: v for k, v in config["data"].items() if k not in _INDIFFERENT}}
     commit, dirty = _commit(project.folder)
     return Provenance(

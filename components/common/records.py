@@ -47,8 +47,8 @@ STEPS = (
     "promote_model",
     "report_run",
 )
-EVERY_STEP = (*STEPS[:5], "tune", *STEPS[5:])
-"""With the one that is in a pipeline only where `tune.in_pipeline` asks for it."""
+EVERY_STEP = (*STEPS[:5], "tune", *STEPS[5:8], "refit_model", *STEPS[8:])
+"""With those that are in a pipeline only where `tune.in_pipeline`, `refit.enabled` ask for them."""
 
 Status = Literal["running", "done", "skipped", "stopped", "failed", "interrupted"]
 

@@ -12,6 +12,7 @@ from components.common.cluster_settings import ClusterSettings, ScheduleSettings
 from components.common.data_settings import DataSettings, SplitSettings, ValidationSettings
 from components.common.decision_settings import BASELINES, DecisionSettings, SelectionSettings
 from components.common.ensemble_settings import EnsembleSettings
+from components.common.refit_settings import RefitSettings
 from components.common.trigger_settings import LeaseSettings, WatchSettings
 from components.common.tune_settings import TuneSettings
 from training_core.settings import CheckSettings, Settings, TrainingSettings
@@ -98,6 +99,7 @@ class ProjectSettings(Settings):
     ensemble: EnsembleSettings = EnsembleSettings()
     tune: TuneSettings = TuneSettings()
     decision: DecisionSettings = DecisionSettings()
+    refit: RefitSettings = RefitSettings()
     tracking: TrackingSettings = TrackingSettings()
     alerts: AlertSettings = AlertSettings()
     cluster: ClusterSettings = ClusterSettings()
@@ -128,11 +130,32 @@ class ProjectSettings(Settings):
                 f"split.by: {self.split.by} needs split.holdout + split.validation below 1"
             )
         self._shared_by_nodes()
+        self._can_be_refitted()
         offered = self.offered_baselines
         absent = [name for name in self.decision.must_beat if name not in offered]
         if absent:
             raise ValueError(f"decision.must_beat names {absent}, but only {offered} are trained")
         return self
+
+    def _can_be_refitted(self) -> None:
+        """A refitted champion must be comparable one day, and its training the judged one's."""
+        if not self.refit.enabled:
+            return
+        if self.split.by != "time":
+            raise ValueError(
+                f"refit.enabled needs split.by: time: by {self.split.by} the same rows are held "
+                "out for ever, and no later model could be compared with one that has seen them"
+            )
+        if self.training.schedule.shape == "plateau":
+            raise ValueError(
+                "refit.enabled does not go with training.schedule.shape: plateau: its rates follow "
+                "the validation loss, and nothing is held out from a refit"
+            )
+        if self.ensemble.of != "none" or self.training.distillation.teacher != "none":
+            raise ValueError(
+                "refit.enabled goes with neither ensemble.of nor training.distillation: it trains "
+                "one network, on labels alone, as the judged one has to have been trained"
+            )
 
     def _shared_by_nodes(self) -> None:
         """Whatever number of nodes trains on has to be one that training can be shared by."""

@@ -26,6 +26,7 @@ from components.common.decision_figures import NoiseFigure
 from components.common.decision_settings import DecisionSettings
 from components.common.layout import digest_of
 from components.common.metrics import Floats
+from components.common.shift import mean_shift
 from infra.errors import OutsideError
 from infra.store import ObjectStore
 from training_core.settings import TrainingSettings
@@ -41,6 +42,7 @@ class Replicas(BaseModel):
     Attributes:
         metrics: Metric to its value on the validation split, replica by replica.
         rows: Each was trained on.
+        shift: Mean difference of two replicas' predictions; None: not measured then.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -49,6 +51,7 @@ class Replicas(BaseModel):
     run: str
     rows: int
     metrics: dict[str, list[float]]
+    shift: float | None = None
 
 
 def settings_digest(training: TrainingSettings, decision: DecisionSettings, task: Task) -> str:
@@ -114,7 +117,11 @@ def pooled(known: Sequence[Replicas], metric: str) -> NoiseFigure:
             hint="say it in evertrain.yaml: decision.retraining_noise",
         )
     deviation = math.sqrt(2 * squares / freedom)
-    return NoiseFigure(deviation=deviation, source="replicas", freedom=freedom, runs=runs)
+    shifts = [each.shift for each in known if each.shift is not None]
+    return NoiseFigure(
+        deviation=deviation, source="replicas", freedom=freedom, runs=runs,
+        shift=math.fsum(shifts) / len(shifts) if shifts else None,
+    )  # fmt: skip
 
 
 def train_replicas(
@@ -141,13 +148,21 @@ def train_replicas(
     metrics: dict[str, list[float]] = {}
     rows = min(len(train), max(2, round(settings.noise_share * len(train))))
     truth = task.target(validation)
+    before: Floats | None = None
+    shifts: list[float] = []
     for replica in range(settings.noise_replicas):
         planned = training.model_copy(update={"seed": (training.seed + 1 + replica) % 2**32})
         some = train.sample(n=rows, random_state=planned.seed).sort_index()
         predictions = _trained(task, some, validation, planned)
         for name, value in measured(task.kind, truth, predictions).items():
             metrics.setdefault(name, []).append(value)
-    return Replicas(run=run, rows=rows, metrics=metrics)
+        if before is not None:
+            shifts.append(mean_shift(before, predictions, truth, kind=task.kind))
+        before = predictions
+    shift = math.fsum(shifts) / len(shifts)
+    return Replicas(
+        run=run, rows=rows, metrics=metrics, shift=shift if math.isfinite(shift) else None
+    )
 
 
 def _trained(

@@ -22,7 +22,7 @@ from components.common.decision_figures import (
     QuestionFigure,
 )
 from components.common.labels import label_columns
-from components.common.layout import fetch_object
+from components.common.layout import fetch_object, hashes_of
 from components.common.metrics import Floats
 from components.common.predictions import as_columns, from_columns
 from components.common.records import StepContext, step
@@ -111,6 +111,7 @@ def run(
                 confidence=question.confidence,
             ),
         )
+        figures.package = hashes_of(Path(model))
         figures.compared_entry = champion.number if champion else 0
         figures.champion = champion.version if champion else ""
         figures.predictions = f"objects/{_keep(context, rows, truth, predictions)}"

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from components.common.decision_figures import EvaluateFigures, SliceFigure
+from components.common.decision_figures import EvaluateFigures, SliceFigure, SmokeFigures
 from components.common.ensemble_figures import EnsembleFigures
+from components.common.refit_figures import RefitFigures
+from components.common.refit_words import RISK, apart, how, names
 from components.common.settings import ProjectSettings
 from components.report_run import ensemble_words
 from components.report_run.formats import clean, fixed, instant, interval, number, plural, title
@@ -35,24 +37,28 @@ def card(
     run_key: str,
     package_manifest: dict[str, Any],
     ensemble: EnsembleFigures | None = None,
+    refit: RefitFigures | None = None,
 ) -> str:
     """Return the card of a version in Markdown.
 
     Args:
         package_manifest: The package's `package.json`.
         ensemble: What select_checkpoint has recorded of it; None: it is none, or that is not known.
+        refit: The certificate of a version that was trained again after its verdict.
     """
     name = escaped(project.name)
+    judged = "How the judged model was judged" if refit else "How it was judged"
     sections = {
         "What it is for": _purpose(project, package_manifest),
         "How to load it": _loading(project.name, version),
-        "What it learned from": _data(verdict, run, run_key, package_manifest),
+        "Trained again on all rows": _refit(refit),
+        "What it learned from": _data(verdict, run, run_key, package_manifest, again=bool(refit)),
         "What it is made of": _ensemble(ensemble, package_manifest),
-        "How it was judged": [*_decision(verdict), "", *_metrics(verdict)],
+        judged: [*_decision(verdict), "", *_metrics(verdict)],
         "Gates": _gates(verdict),
         "Where it is weak": _slices(verdict),
         "How sure that is": _certainty(verdict),
-        "The package": _package(verdict),
+        "The package": _package(refit.smoke if refit else verdict.smoke),
         "What was not judged": _limits(verdict),
     }
     lines = [f"# {name}, version {escaped(version)}"]
@@ -94,7 +100,15 @@ def _loading(name: str, version: str) -> list[str]:
     ]
 
 
-def _data(verdict: EvaluateFigures, run: str, run_key: str, manifest: dict[str, Any]) -> list[str]:
+def _refit(refit: RefitFigures | None) -> list[str]:
+    if refit is None:
+        return []
+    return [f"**{RISK}**", "", *(f"- {escaped(say(refit))}" for say in (how, apart, names))]
+
+
+def _data(
+    verdict: EvaluateFigures, run: str, run_key: str, manifest: dict[str, Any], *, again: bool
+) -> list[str]:
     facts = manifest.get("facts", {})
     seen = facts.get("seen", {})
     lines = []
@@ -104,7 +118,12 @@ def _data(verdict: EvaluateFigures, run: str, run_key: str, manifest: dict[str, 
         rule = escaped(seen["rule"])
         lines.append(f"- Training and selection saw the rows of a rule by hash, sha256 {rule}.")
     rows, clusters = plural(verdict.rows, "row"), plural(verdict.clusters, "independent unit")
-    lines.append(f"- It was judged on {rows} of the holdout, of {clusters}, that it has not seen.")
+    lines.append(
+        f"- The judged model was judged on {rows} of the holdout, of {clusters}, that it had not "
+        "seen; this one has learned from them."
+        if again
+        else f"- It was judged on {rows} of the holdout, of {clusters}, that it has not seen."
+    )
     if "step" in facts:
         lines.append(f"- It is the checkpoint of step {escaped(facts['step'])}.")
     lines.append(f"- Run {escaped(run)}; key of data, code and configuration: {escaped(run_key)}.")
@@ -237,8 +256,7 @@ def _certainty(verdict: EvaluateFigures) -> list[str]:
     return lines
 
 
-def _package(verdict: EvaluateFigures) -> list[str]:
-    smoke = verdict.smoke
+def _package(smoke: SmokeFigures | None) -> list[str]:
     if smoke is None:
         return []
     figures = {

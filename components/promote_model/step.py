@@ -22,11 +22,14 @@ from components.common.champion import (
     decision_on,
     state_of,
 )
+from components.common.champion_model import package_folder
 from components.common.decision_figures import EvaluateFigures, PromoteFigures, SelectFigures
 from components.common.ensemble_figures import EnsembleFigures
-from components.common.layout import card_key, finished_key, key_record, sha256_of, tracking_uri
-from components.common.promotion import TAG, enter, own_entry, user_name
+from components.common.layout import card_key, finished_key, hashes_of, key_record, tracking_uri
+from components.common.promotion import TAG, enter, own_entry, tag_of, user_name
 from components.common.records import StepContext, StepRecord, step
+from components.common.refit_figures import DecidedFigures, RefitFigures
+from components.promote_model.weights import taken_refit
 from infra.errors import ObjectMissing
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ def run(
     with step(
         "promote_model", project=project, store=store, overrides=overrides, run_key=run_key
     ) as context:
-        verdict = EvaluateFigures.model_validate(read_json(decision))
+        verdict = DecidedFigures.model_validate(read_json(decision))
         log = PromotionLog(context.store)
         name = context.project.settings.name
         # a run that was decided before is a forced one; otherwise it may have been killed
@@ -56,18 +59,23 @@ def run(
         own = own_entry(log.entries(), run_key, compared) if again else None
         if verdict.verdict == "promote" or own is not None:
             registry = open_registry(context)
-            entry = own or new_entry(context, verdict, Path(model))
+            entry = own or new_entry(
+                context, verdict, Path(model), taken_refit(context, verdict, Path(model))
+            )
             entry = enter(
                 log,
                 registry,
                 name,
                 entry,
-                register=lambda: _register(context, registry, verdict, Path(model)),
+                register=lambda: _register(context, registry, verdict, Path(model), entry),
                 anew=not again,
                 confirm=context.holding.confirm,
             )
             figures = entered(log.entries(), entry)
-            figures.card = describe(context, registry, verdict, Path(model), entry.version)
+            package = Path(model)
+            if hashes_of(package) != entry.package:  # a killed run's entry, of its refit
+                package = package_folder(context.store, entry.package, context.cache)
+            figures.card = describe(context, registry, verdict, package, entry.version)
         else:
             entries = log.entries()
             if entries:
@@ -127,12 +135,13 @@ def held(champion: str, reason: str) -> PromoteFigures:
 
 
 def describe(
-    context: StepContext, registry: Registry, verdict: EvaluateFigures, package: Path, version: str
+    context: StepContext, registry: Registry, verdict: DecidedFigures, package: Path, version: str
 ) -> str:
     """Keep the version's model card beside the run, show it in the registry, return its key."""
     from components.promote_model.card import card
 
-    settings, record = context.project.settings, context.record
+    settings, record, refit = context.project.settings, context.record, verdict.refit
+    certified = refit if refit and refit.refitted == hashes_of(package) else None
     text = card(
         verdict,
         project=settings,
@@ -141,6 +150,7 @@ def describe(
         run_key=record.run_key,
         package_manifest=json.loads((package / "package.json").read_text()),
         ensemble=_ensemble(context),
+        refit=certified,
     )
     key = card_key(record.run)
     context.store.put(key, text.encode())
@@ -168,7 +178,9 @@ def open_registry(context: StepContext) -> Registry:
     )
 
 
-def new_entry(context: StepContext, verdict: EvaluateFigures, package: Path) -> PromotionEntry:
+def new_entry(
+    context: StepContext, verdict: DecidedFigures, package: Path, refit: RefitFigures | None
+) -> PromotionEntry:
     """What the verdict asks for: a promotion, or a proposal where a person decides."""
     facts = json.loads((package / "package.json").read_text())["facts"]
     approval = context.project.settings.decision.approval
@@ -178,18 +190,32 @@ def new_entry(context: StepContext, verdict: EvaluateFigures, package: Path) -> 
         version="",
         run=context.record.run,
         run_key=context.record.run_key,
-        package={p.name: sha256_of(p) for p in sorted(package.iterdir()) if p.is_file()},
+        package=hashes_of(package),
         seen=facts["seen"],
-        reason=verdict.reasons[0],
+        reason="; ".join([verdict.reasons[0], *refit_words(context, verdict)]),
         who=f"evertrain run ({user_name()})",
-        rehearsal=verdict.rehearsal,
+        rehearsal=refit.rehearsal if refit else verdict.rehearsal,
         compared=verdict.compared_entry,
         fence=context.holding.token,
+        refit_of=refit.judged if refit else {},
     )
 
 
+def refit_words(context: StepContext, verdict: DecidedFigures) -> list[str]:
+    """What became of the refit, in a sentence, where one was asked for."""
+    if verdict.refit is not None:
+        return [verdict.refit.reason]
+    if context.project.settings.refit.enabled:
+        return ["not trained again on all rows: the compiled pipeline has no step refit_model"]
+    return []
+
+
 def _register(
-    context: StepContext, registry: Registry, verdict: EvaluateFigures, package: Path
+    context: StepContext,
+    registry: Registry,
+    verdict: EvaluateFigures,
+    package: Path,
+    entry: PromotionEntry,
 ) -> str:
     from infra.tracking import Tracking
 
@@ -211,7 +237,11 @@ def _register(
         package=package,
         serve_file=Path(__file__).with_name("serve.py"),
         code_files=[],
-        tags={TAG: run_key, "evertrain.run": context.record.run},
+        tags={
+            TAG: tag_of(entry),
+            "evertrain.run": context.record.run,
+            **({"evertrain.refit_of": entry.refit_of["package.json"]} if entry.refit_of else {}),
+        },
         input_example=None,
         pip_requirements=[f"{p}=={package_version(p).partition('+')[0]}" for p in _REQUIREMENTS],
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from components.common import refit_words
 from components.common.data_figures import SnapshotFigures
 from components.common.decision_figures import EvaluateFigures
 from components.common.records import StepRecord
@@ -58,6 +59,7 @@ def render(*, run: RunRecord, records: dict[str, StepRecord], replay: str) -> st
         "confidence": pictures.confidence(evaluated, seen.snapshot_data),
         "noise_shown": retraining_noise(seen),
         "said_of": decision_words,
+        "refit_words": refit_words,
         "shapes_of": decision_pictures,
         "margin": pictures.accepted_margin(seen.snapshot_data),
         "config": _config(seen.snapshot_data),

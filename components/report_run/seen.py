@@ -11,6 +11,7 @@ from components.common.data_figures import SnapshotFigures, SplitFigures, Valida
 from components.common.decision_figures import EvaluateFigures, PromoteFigures, SelectFigures
 from components.common.figures import BaselineFigures, CheckFigures, Figures, TrainFigures
 from components.common.records import StepRecord
+from components.common.refit_figures import RefitFigures
 from components.common.run_record import RunRecord
 from components.common.tune_figures import TuneFigures
 from components.report_run import words
@@ -32,6 +33,7 @@ class Seen:
     evaluate_model: EvaluateFigures | None
     promote_model: PromoteFigures | None
     tune: TuneFigures | None = None
+    refit_model: RefitFigures | None = None
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -62,6 +64,7 @@ def read(records: dict[str, StepRecord]) -> Seen:
         evaluate_model=one("evaluate_model", EvaluateFigures),
         promote_model=one("promote_model", PromoteFigures),
         tune=one("tune", TuneFigures),
+        refit_model=one("refit_model", RefitFigures),
         problems=problems,
     )
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from components.common import refit_words
 from components.common.decision_figures import EvaluateFigures, PromoteFigures, SelectFigures
 from components.common.figures import BaselineFigures, Provenance
 from components.common.layout import record_key
@@ -63,6 +64,7 @@ class SentencesPart(_Part):
     candidates: str = ""
     optimism: str = ""
     training_cost: str = ""
+    refit: str = ""
 
 
 class LineagePart(_Part):
@@ -177,6 +179,8 @@ def _sentences(seen: Seen) -> SentencesPart:
             said.question = decision_words.question(judged.question)
         if judged.smoke:
             said.package = decision_words.smoke(judged.smoke)
+    if seen.refit_model is not None:
+        said.refit = refit_words.told(seen.refit_model)
     if selected is not None:
         said.candidates = decision_words.chosen(selected)
         optimism = judged.optimism if judged and judged.optimism else selected.optimism

@@ -37,6 +37,7 @@ def train(
     start: dict[str, Any] | None = None,
     teacher: dict[str, Any] | None = None,
     trial: dict[str, Any] | None = None,
+    until: int = 0,
 ) -> dict[str, Any]:
     """Train to the end and return what happened, as plain data (the same on every rank).
 
@@ -46,8 +47,9 @@ def train(
         lease: Number of the run's lease, without which no checkpoint is written; 0: there is none.
         start: What snapshot_data has settled (`TrainingStart`); None: the network as initialised.
         teacher: What snapshot_data has settled (`TrainingTeacher`); None: labels alone teach.
-        trial: Of a search (`components/tune/`): `name` and `tags` of its run in MLflow, and the
-            file that evaluations are `told` in.
+        trial: Of a training beside the run's own: `name` and `tags` of its run in MLflow, and of a
+            search (`components/tune/`) the file that evaluations are `told` in.
+        until: As of the trainer.
 
     Raises:
         TrainingFailed: It diverged, or a checkpoint could not be written.
@@ -113,11 +115,12 @@ def train(
         strategy=strategy,
         checkpoints=checkpoints,
         should_stop=stop,
+        until=until,
     )
-    progress = Progress.open(total_steps=trainer.total_steps, rank=strategy.rank)
+    progress = Progress.open(total_steps=trainer.end, rank=strategy.rank)
     for name in ("point", "evaluation", "rollback"):
         setattr(trainer, f"on_{name}", _both(getattr(tracker, name), getattr(progress, name)))
-    if trial is not None and strategy.rank == 0:
+    if trial is not None and "told" in trial and strategy.rank == 0:
         told = Told(Path(trial["told"]), every=trainer.evaluate_every)
         trainer.on_evaluation = _both(trainer.on_evaluation, told.evaluation)
     marker = Marker(objects, checkpoint_prefix(run_key))

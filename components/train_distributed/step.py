@@ -46,13 +46,11 @@ def run(
         teacher = settled_teacher(context, run_key, job["splits"])
         if teacher is not None:
             job["teacher"] = teacher.model_dump(mode="json")
-        wanted = made_of(context.project, job["splits"])
-        kept = kept_result(context.store, run_key, made_of=wanted)
-        result = kept or _train(context, job)
+        result, kept = result_of(context, job)
         members: list[MemberTraining] = []
         places: list[dict[str, Any]] = []
         if context.project.settings.ensemble.of == "seeds":
-            members, places = train_members(context, job, train=_train)
+            members, places = train_members(context, job, train=result_of)
         outcome = result["outcome"]
         context.say(
             TrainFigures(
@@ -62,7 +60,7 @@ def run(
                 epochs=outcome["samples"] / job["splits"]["parts"]["train"]["rows"],
                 processes=result["processes"],
                 nodes=context.project.settings.training.nodes,
-                found_finished=kept is not None,
+                found_finished=kept,
                 start=result.get("start", ""),
                 teacher=result.get("teacher", ""),
                 members=members,
@@ -108,6 +106,21 @@ def _seen(seen_now: dict[str, str], *others: TrainingStart | None) -> dict[str, 
         if other is not None and other.seen:
             seen_now = seen_together(seen_now, other.seen)
     return seen_now
+
+
+def result_of(context: StepContext, job: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Train, unless that has come to its end before; return what came of it, and whether it had.
+
+    Args:
+        context: Of the step; its project has the settings of this training.
+        job: Arguments of `job.train`.
+
+    Raises:
+        TrainingFailed, OutsideError, KeyboardInterrupt: As `_train`.
+    """
+    wanted = made_of(context.project, job["splits"])
+    kept = kept_result(context.store, job["run_key"], made_of=wanted)
+    return (_train(context, job), False) if kept is None else (kept, True)
 
 
 def _train(context: StepContext, job: dict[str, Any]) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class Place:
             f"store='{self.home / 'store'}'",
             f"tracking.uri='{default_uri(self.home)}'",
             "decision.approval=false",  # nobody is asked about the past
+            "refit.enabled=false",  # models are compared on holdouts that none has learned from
         ]
 
     @property

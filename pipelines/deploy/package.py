@@ -51,6 +51,7 @@ def build_package(project: Project, folder: Path) -> Package:
             parameters={"project": inside, "store": store},
             place=placing(project.settings, pinned=True),
             tuned=project.settings.tune.in_pipeline,
+            refitted=project.settings.refit.enabled,
         )
     except (ValueError, TypeError) as error:
         raise ConfigurationError(

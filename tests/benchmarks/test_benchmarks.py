@@ -16,6 +16,7 @@ from benchmarks.equality import difference_of
 from benchmarks.loop import check_work
 from benchmarks.peers.run import Run, Trained
 from benchmarks.workloads import WORKLOADS, mlp
+from components.common.refit_settings import RefitSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,6 +66,18 @@ def test_a_month_of_flights_is_retrained_in_every_way() -> None:
         "warm_steps_ratio", "warm_never_as_low",
     }  # fmt: skip
     assert 0 < figures["short_seconds_ratio"] < 1
+
+
+@pytest.mark.slow
+def test_a_month_of_flights_is_trained_again_with_all_rows_and_spoilt_ones_are_told() -> None:
+    figures = last_line(ran("refit", "--count", "1", "--months", "4"))["figures"]
+    assert set(figures) == {
+        "passes_minus_judged", "updates_minus_judged",
+        *(f"{name}_shift" for name in (
+            "passes", "updates", "seed", "month", "carrier", "spoilt"
+        )),
+    }  # fmt: skip
+    assert figures["spoilt_shift"] > RefitSettings().shift > figures["passes_shift"] > 0
 
 
 @pytest.mark.slow

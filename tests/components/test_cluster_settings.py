@@ -145,3 +145,11 @@ def test_where_a_run_takes_place_and_what_starts_it_is_no_part_of_its_key() -> N
     here = provenance(open_project(SMALL)).config_digest
     assert provenance(open_project(SMALL, overrides=elsewhere)).config_digest == here
     assert provenance(open_project(SMALL, overrides=["training.epochs=9"])).config_digest != here
+
+
+def test_a_refit_gets_what_training_gets_unless_it_is_told_otherwise() -> None:
+    pods = {"default": {"cpu": "1"}, "train_distributed": {"cpu": "8", "gpus": 1}}
+    cluster = ClusterSettings.model_validate({"pods": pods})
+    assert cluster.pod("refit_model") == cluster.pod("train_distributed")
+    told = ClusterSettings.model_validate({"pods": {**pods, "refit_model": {"cpu": "2"}}})
+    assert (told.pod("refit_model").cpu, told.pod("refit_model").gpus) == ("2", 0)

@@ -12,7 +12,7 @@ import pytest
 
 from components.common.champion import PromotionEntry, PromotionLog
 from components.common.decision_figures import EvaluateFigures
-from components.common.layout import put_object
+from components.common.layout import hashes_of, put_object
 from components.common.records import read_records
 from components.common.rehearsal import rehearse
 from infra.folder import FolderStore
@@ -63,6 +63,7 @@ def decide(project: Path, run_key: str, *, compared: int, approval: bool) -> dic
         compared_entry=compared, champion="", metrics={"challenger": {"log_loss": 0.3}},
         comparisons=[], gates=[], reliability={}, calibration_error={}, roc=[], confusion=[],
         predictions="", rehearsal=put_object(store, project / "rows.parquet"),
+        package=hashes_of(folder),
     )  # fmt: skip
     file = project / "verdict.json"
     file.write_text(verdict.model_dump_json())

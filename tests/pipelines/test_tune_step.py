@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -13,22 +12,8 @@ from components.common.project import open_project
 from components.common.provenance import provenance
 from components.common.records import STEPS
 from pipelines.compiling import compile_pipeline
+from tests.pipelines.compiled import overrides_of, tasks_of
 from tests.small_project.command import evertrain, make_project
-
-
-def tasks_of(file: Path) -> dict[str, Any]:
-    """Tasks of the DAG that trains, by step."""
-    components = next(yaml.safe_load_all(file.read_text()))["components"]
-    dags = [each["dag"]["tasks"] for each in components.values() if "dag" in each]
-    (found,) = (tasks for tasks in dags if "train-distributed" in tasks)
-    return {name.replace("-", "_"): task for name, task in found.items()}
-
-
-def overrides_of(task: dict[str, Any]) -> str:
-    given = task["inputs"]["parameters"]["overrides"]
-    if "taskOutputParameter" in given:
-        return str(given["taskOutputParameter"]["producerTask"])
-    return str(given["componentInputParameter"])
 
 
 def test_the_step_is_between_check_and_training_and_all_behind_it_take_its_settings(

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 
 from components.common.labels import Label
 from components.common.layout import put_object
@@ -18,16 +19,19 @@ from infra.store import ObjectStore
 from tests.small_project.make_data import month
 
 
-def write_splits(project: Path, store: ObjectStore | None = None) -> Path:
+def write_splits(
+    project: Path, store: ObjectStore | None = None, *, rows: pd.DataFrame | None = None
+) -> Path:
     """Divide the first month, put the parts into a store; return their manifest.
 
     Args:
         project: The project's folder.
         store: None: the folder in the project's home.
+        rows: Of another project; None: of this one.
     """
     opened = open_project(project)
     settings, task = opened.settings, opened.task()
-    file, rows = project / "rows.parquet", month(1)
+    file, rows = project / "rows.parquet", month(1) if rows is None else rows
     rows.to_parquet(file, index=False)
     with open_tables(settings.data, readable=[project], scratch=project / "scratch") as connection:
         keep_all(connection, [LocalObject("rows", file, len(rows))])

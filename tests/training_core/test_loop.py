@@ -156,3 +156,24 @@ def test_a_validation_loss_that_is_not_a_number_fails_and_saves_nothing(tmp_path
     assert "hint: " in str(raised.value)
     assert run.checkpoints is not None
     assert [manifest.step for manifest in run.checkpoints.manifests()] == [0]  # where it began
+
+
+# ---- an end before the planned one -------------------------------------------------------------
+
+
+def test_a_training_that_ends_early_has_what_the_whole_one_had_there(tmp_path: Path) -> None:
+    whole = trainer(tmp_path / "whole", evaluate_every=4, checkpoints={"keep_last": 9})
+    whole.fit()
+    part = trainer(tmp_path / "part", evaluate_every=4, hooks={"until": 8})
+    assert part.fit().steps == 8
+    assert part.outcome.stop_reason == "epochs"
+    assert part.checkpoints is not None
+    assert whole.checkpoints is not None
+    found = {}
+    for run in (whole, part):
+        assert run.checkpoints is not None
+        (manifest,) = (each for each in run.checkpoints.manifests() if each.step == 8)
+        found[run] = run.checkpoints.model_state(manifest)
+    assert largest_difference(found[whole], found[part]) == 0
+    again = trainer(tmp_path / "part", evaluate_every=4, hooks={"until": 8})
+    assert (again.fit().steps, again.outcome.resumed_from) == (8, 8)

@@ -1,0 +1,1 @@
+"""Train what is to be promoted once more, on all rows, and say whether that may be promoted."""
