@@ -15,11 +15,10 @@ from components.common.figures import MemberTraining
 from components.common.layout import checkpoint_prefix, digest_of
 from components.common.project import open_project
 from components.common.records import StepContext
-from components.train_distributed.results import kept_result, made_of
 
 _SEEDS = 2**32
 
-Train = Callable[[StepContext, dict[str, Any]], dict[str, Any]]
+Train = Callable[[StepContext, dict[str, Any]], tuple[dict[str, Any], bool]]
 
 
 def train_members(
@@ -30,7 +29,8 @@ def train_members(
     Args:
         context: Of the step.
         job: Of the run's own training.
-        train: Trains as a job says.
+        train: Trains as a job says, unless that was done before; returns the result, and whether it
+            was.
 
     Returns:
         What became of each; where each one's checkpoints are.
@@ -45,9 +45,8 @@ def train_members(
         overrides = [*job["overrides"], f"training.seed={seed}"]
         own = copy(context)  # with the same store, lease and record
         own.project = open_project(job["project"], overrides=overrides)
-        kept = kept_result(context.store, key, made_of=made_of(own.project, job["splits"]))
-        result = kept or train(own, {**job, "run_key": key, "overrides": overrides})
-        told.append(told_of(result, seed=seed, found=kept is not None))
+        result, found = train(own, {**job, "run_key": key, "overrides": overrides})
+        told.append(told_of(result, seed=seed, found=found))
         places.append(
             {
                 "prefix": checkpoint_prefix(key),

@@ -50,7 +50,7 @@ def run(
         members: list[MemberTraining] = []
         places: list[dict[str, Any]] = []
         if context.project.settings.ensemble.of == "seeds":
-            members, places = train_members(context, job, train=_train)
+            members, places = train_members(context, job, train=result_of)
         outcome = result["outcome"]
         context.say(
             TrainFigures(

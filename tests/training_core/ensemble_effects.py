@@ -11,7 +11,7 @@ Printed are means over the repetitions, and paired differences with their standa
 
 from __future__ import annotations
 
-import sys
+import argparse
 from dataclasses import replace
 from typing import Any
 
@@ -117,10 +117,13 @@ def measured(seed: int, members: int = MEMBERS, *, apart_rows: int = 0) -> dict[
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("seeds", type=int, nargs="?", default=8)
+    parser.add_argument("apart", type=int, nargs="?", default=0, help="rows for the teacher alone")
+    asked = parser.parse_args()
     torch.set_num_threads(1)
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 8
-    more = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    each = [measured(seed, apart_rows=more) for seed in range(count)]
+    count = asked.seeds
+    each = [measured(seed, apart_rows=asked.apart) for seed in range(count)]
     for name in each[0]:
         values = np.array([one[name] for one in each])
         print(f"{name:45} {values.mean():.4f} ± {values.std(ddof=1) / count**0.5:.4f}")
