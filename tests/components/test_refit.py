@@ -53,6 +53,7 @@ def decision(steps: Steps) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.smoke
 def test_the_refit_learns_from_all_rows_and_is_what_is_promoted_under_both_names(
     refitted: Steps, judged: Steps, tmp_path: Path
 ) -> None:
@@ -278,6 +279,7 @@ def test_a_store_that_fails_while_the_refit_trains_costs_no_promotion(
     assert steps.promote()["figures"]["outcome"] == "promoted"
 
 
+@pytest.mark.smoke
 def test_the_champion_that_was_refitted_can_be_begun_with(refitted: Steps, tmp_path: Path) -> None:
     steps = refitted.copy(tmp_path / "project")
     steps.promote()

@@ -16,7 +16,9 @@ from components.common.provenance import provenance
 from components.common.refit_settings import RefitSettings
 from components.common.shift import churned, mean_shift
 from components.refit_model.comparing import refit_gates, shift_figures
+from components.refit_model.kept import Kept, begun, not_counted, read_kept
 from components.refit_model.plan import Rule, plan_of
+from infra.folder import FolderStore
 from training_core.errors import ConfigurationError, TrainingFailed
 from training_core.preparation import schedule_of, total_steps
 from training_core.settings import TrainingSettings
@@ -181,6 +183,23 @@ def test_a_refit_that_is_worse_on_rows_that_it_has_learned_is_not_taken() -> Non
     assert found["learned"] == "fail"
 
 
+# ---- how often it is begun -------------------------------------------------------------------
+
+
+def test_attempts_are_counted_from_where_a_refit_last_got_further_and_stops_are_none(
+    tmp_path: Path,
+) -> None:
+    store, kept = FolderStore(tmp_path), Kept(key="refit-k")
+    for attempt in (1, 2):
+        kept = begun(store, "run", read_kept(store, "run", key="refit-k"))
+        assert kept.begun == attempt
+    not_counted(store, "run", kept)
+    assert begun(store, "run", read_kept(store, "run", key="refit-k")).begun == 2
+    store.put("checkpoints/refit-k/000000010/manifest.json", b"{}")
+    assert begun(store, "run", read_kept(store, "run", key="refit-k")).begun == 1
+    assert read_kept(store, "run", key="refit-another") == Kept(key="refit-another")
+
+
 # ---- where it is allowed ---------------------------------------------------------------------
 
 
@@ -189,8 +208,7 @@ def test_a_refit_that_is_worse_on_rows_that_it_has_learned_is_not_taken() -> Non
     [
         (["split.by=hash", "split.holdout=0.2", "split.validation=0.2"], "needs split.by: time"),
         (["training.schedule.shape=plateau"], "plateau"),
-        (["ensemble.of=seeds"], "neither ensemble.of nor"),
-        (["training.distillation.teacher=champion"], "neither ensemble.of nor"),
+        (["ensemble.of=seeds"], "ensemble.of: seeds"),
     ],
 )
 def test_settings_that_no_refit_is_sound_with_are_refused(
