@@ -27,6 +27,8 @@ N ?=
 BIN := .venv/bin
 TORCH := $(shell sed -nE 's/.*"torch==([0-9.]+)".*/\1/p' pyproject.toml)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# Its theme announces on every build that it will be superseded; the lock holds the one we use.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 DEMO := $(CURDIR)/build/demo
 BENCHMARKS := loop distributed feed checkpoint resume snapshot validate drift evaluate pipeline trigger warm-start advice tune
 PROOFS := kills nodes steps checkpoints bad-data clean-flights bugs decisions promotions optimism lease-fights triggers
@@ -79,8 +81,14 @@ format: venv ## Mend style and formatting in place
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: venv ## Write what is generated: component READMEs, JSON Schemas, pictures of schedules
+docs: venv ## Write what is generated (READMEs, schemas, reference), and build the site into build/site
 	@$(BIN)/python -m pipelines.describe
+	@$(MKDOCS) build --strict # not --quiet: warnings that are not shown are not counted either
+	@echo "build/site: $$(find build/site -name '*.html' | wc -l) pages; make docs-serve shows them"
+
+.PHONY: docs-serve
+docs-serve: venv ## Show the site at http://127.0.0.1:8000, and anew when a page changes
+	@$(MKDOCS) serve --strict
 
 .PHONY: lock
 lock: ## Renew constraints.txt: the newest versions that pyproject.toml allows

@@ -1,4 +1,4 @@
-"""Write what is generated: component READMEs, JSON Schemas and a picture.
+"""Write what is generated: component READMEs, JSON Schemas, pages of the reference, a picture.
 
     python -m pipelines.describe
 
@@ -23,6 +23,9 @@ from components.common.records import EVERY_STEP
 from components.common.run_record import RunRecord
 from components.common.settings import ProjectSettings
 from components.report_run.twin import Report
+from pipelines.cli import app
+from pipelines.reference.commands import commands_page
+from pipelines.reference.settings import settings_page
 
 _COMPONENTS = Path(__file__).resolve().parents[1] / "components"
 _DOCS = _COMPONENTS.parent / "docs"
@@ -100,6 +103,8 @@ def generated() -> dict[Path, str]:
             for name, model in schemas.items()
         },
         _DOCS / "pictures" / "schedules.svg": picture("schedules"),
+        _DOCS / "settings.md": settings_page(ProjectSettings.model_json_schema()),
+        _DOCS / "commands.md": commands_page(app),
     }
 
 

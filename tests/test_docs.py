@@ -44,8 +44,32 @@ def test_the_readme_names_every_command_and_only_those() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
+    prose = re.sub(r"`[^`\n]*`", "", page.read_text())  # in code, what looks like a link is none
+    links = re.findall(r"\]\(([^)#\s]+)", prose)
     broken = [x for x in links if "://" not in x and not (page.parent / x).exists()]
+    assert not broken
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as they are made where files are browsed."""
+    prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = [
+        re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title)
+        for title in re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    ]
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_anchor_of_a_link_is_a_heading_of_its_page(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", page.read_text())
+    broken = [
+        f"{path}#{anchor}"
+        for path, anchor in links
+        if "://" not in path
+        and (page.parent / path if path else page).suffix == ".md"
+        and anchor not in anchors(page.parent / path if path else page)
+    ]
     assert not broken
 
 

@@ -48,7 +48,8 @@ def erase(
     """Fill a square of some images [N, …, H, W] (Cutout: DeVries & Taylor 2017, arXiv:1708.04552).
 
     Args:
-        images, generator: As of all.
+        images: As of all.
+        generator: As of all.
         probability: Of each image.
         share: The square's side, as a share of the image's.
         value: What it is filled with.
@@ -79,7 +80,8 @@ def token_dropout(
     Iyyer et al. 2015, "Deep Unordered Composition Rivals Syntactic Methods".
 
     Args:
-        tokens, generator: As of all.
+        tokens: As of all.
+        generator: As of all.
         probability: Of each token.
         replacement: Such as the number of an unknown word.
         keep: Tokens that stay: padding, beginning and end.

@@ -147,7 +147,8 @@ class Task(ABC):
         """Change the examples of a training step at random; evaluation never does.
 
         Args:
-            arrays, target: Copies, which may be written to; N examples.
+            arrays: Copies, which may be written to; N examples.
+            target: The same.
             generator: The only source of chance, so that a run can be repeated.
 
         Returns:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from infra.folder import FolderStore
 from tests.small_project.command import environment, make_project
 from tests.small_project.splits import write_splits
 
@@ -91,7 +92,8 @@ def test_killed_again_and_again_it_finds_what_an_undisturbed_search_finds(
     assert facts(found) == facts(expected)
     numbers = [trial["number"] for trial in found]
     assert numbers == sorted(set(numbers)), "one that was killed while it was asked for is a gap"
-    left = [f for f in (divided / ".evertrain/store/checkpoints").rglob("*") if f.is_file()]
+    # what the store lists: a process that is killed within a write leaves a file that it hides
+    left = list(FolderStore(divided / ".evertrain/store").list("checkpoints/"))
     assert left == [], "the checkpoints of trials that ended are gone"
 
 

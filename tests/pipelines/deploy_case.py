@@ -126,7 +126,7 @@ def new_case(folder: Path, server: KfpServer, monkeypatch: pytest.MonkeyPatch) -
 
 def impatient(case: Case, **access: Any) -> None:
     """Do not wait as long for a server as people do."""
-    access = {"patience": 0.6, "timeout": 1.5, **access}
+    access = {"patience": 0.6, "timeout": 0.8, **access}
     case.write({"cluster": {**DEPLOYABLE["cluster"], "access": access}})
 
 
