@@ -69,7 +69,8 @@ def write_ensemble(
 
     Args:
         folder: Made if it is not there.
-        members: Two or more, for this task, whose preprocessors are of one class.
+        members: Two or more, for this task, whose preprocessors are of one class. One that is the
+            mean of several preparations is no member of another: name its members.
         task: What they were trained for.
         sample: Two raw rows or more.
         facts: As of any package.
@@ -80,6 +81,11 @@ def write_ensemble(
     Raises:
         TrainingFailed: Their graphs cannot be joined, or the package predicts something else.
     """
+    if any(isinstance(member.preprocessor, JoinedPreprocessor) for member in members):
+        raise TrainingFailed(
+            "a member of the ensemble is itself a mean of models with preparations of their own",
+            hint="give its members instead: facts.ensemble in its package.json names them",
+        )
     preprocessor, prefixes = _joined(members)
     arrays = {n: torch.from_numpy(a) for n, a in preprocessor.transform(sample).items()}
     mean = _Mean([member.network for member in members], prefixes)

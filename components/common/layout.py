@@ -94,12 +94,12 @@ def start_key(run_key: str) -> str:
     return f"keys/{run_key}/start.json"
 
 
-def teacher_key(run_key: str) -> str:
-    return f"keys/{run_key}/teacher.json"
-
-
 def refit_key(run_key: str) -> str:
     return f"keys/{run_key}/refit.json"
+
+
+def teacher_key(run_key: str) -> str:
+    return f"keys/{run_key}/teacher.json"
 
 
 def finished_key(run_key: str) -> str:

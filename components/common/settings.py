@@ -146,15 +146,15 @@ class ProjectSettings(Settings):
                 f"refit.enabled needs split.by: time: by {self.split.by} the same rows are held "
                 "out for ever, and no later model could be compared with one that has seen them"
             )
+        if self.ensemble.of != "none":
+            raise ValueError(
+                f"refit.enabled does not go with ensemble.of: {self.ensemble.of}: it trains one "
+                "model again, not the members of a mean"
+            )
         if self.training.schedule.shape == "plateau":
             raise ValueError(
                 "refit.enabled does not go with training.schedule.shape: plateau: its rates follow "
                 "the validation loss, and nothing is held out from a refit"
-            )
-        if self.ensemble.of != "none" or self.training.distillation.teacher != "none":
-            raise ValueError(
-                "refit.enabled goes with neither ensemble.of nor training.distillation: it trains "
-                "one network, on labels alone, as the judged one has to have been trained"
             )
 
     def _shared_by_nodes(self) -> None:

@@ -36,25 +36,24 @@ def card(
     run: str,
     run_key: str,
     package_manifest: dict[str, Any],
-    ensemble: EnsembleFigures | None = None,
     refit: RefitFigures | None = None,
+    ensemble: EnsembleFigures | None = None,
 ) -> str:
     """Return the card of a version in Markdown.
 
     Args:
         package_manifest: The package's `package.json`.
-        ensemble: What select_checkpoint has recorded of it; None: it is none, or that is not known.
         refit: The certificate of a version that was trained again after its verdict.
+        ensemble: What select_checkpoint has recorded of it; None: it is none, or that is not known.
     """
-    name = escaped(project.name)
-    judged = "How the judged model was judged" if refit else "How it was judged"
+    name, judged = escaped(project.name), [*_decision(verdict), "", *_metrics(verdict)]
     sections = {
         "What it is for": _purpose(project, package_manifest),
         "How to load it": _loading(project.name, version),
         "Trained again on all rows": _refit(refit),
         "What it learned from": _data(verdict, run, run_key, package_manifest, again=bool(refit)),
         "What it is made of": _ensemble(ensemble, package_manifest),
-        judged: [*_decision(verdict), "", *_metrics(verdict)],
+        ("How the judged model was judged" if refit else "How it was judged"): judged,
         "Gates": _gates(verdict),
         "Where it is weak": _slices(verdict),
         "How sure that is": _certainty(verdict),

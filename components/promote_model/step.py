@@ -149,8 +149,8 @@ def describe(
         run=record.run,
         run_key=record.run_key,
         package_manifest=json.loads((package / "package.json").read_text()),
-        ensemble=_ensemble(context),
         refit=certified,
+        ensemble=_ensemble(context),
     )
     key = card_key(record.run)
     context.store.put(key, text.encode())

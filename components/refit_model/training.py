@@ -13,15 +13,13 @@ from components.common.project import open_project
 from components.common.rows import PARTS, read_part
 from components.refit_model.plan import Plan, plan_of
 from components.refit_model.rows import all_rows, seen_by_refit
-from components.train_distributed.starting import settled_start
+from components.train_distributed.starting import settled_start, settled_teacher
 from components.train_distributed.step import result_of
 from training_core.errors import TrainingFailed
 
 if TYPE_CHECKING:
     from components.common.records import StepContext
     from training_core.task import Task
-
-_SAMPLE = 64  # rows that the package is traced and tried with, as select_checkpoint does
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def refit(
         KeyboardInterrupt: It was asked to stop, and has saved.
     """
     from components.select_checkpoint.choosing import Place
-    from components.select_checkpoint.opening import candidates_of
+    from components.select_checkpoint.packaging import SAMPLE, Packaging
     from training_core.package import write_package
 
     settings, run_key = context.project.settings, context.record.run_key
@@ -96,17 +94,18 @@ def refit(
     start = settled_start(context, run_key, splits)
     if start is not None:
         job["start"] = start.model_dump(mode="json")
+    teacher = settled_teacher(context, run_key, splits)
+    if teacher is not None:
+        job["teacher"] = teacher.model_dump(mode="json")
     result, _ = result_of(told, job)
     if result["outcome"]["steps"] != plan.until:
         raise TrainingFailed(
             f"the refit ended at step {result['outcome']['steps']} of {plan.until}: "
             f"{result['outcome']['stop_reason']}"
         )
-    preprocessor = type(task.preprocessor()).from_state_dict(result["preprocessor"])
-    _, found = candidates_of(
-        told, task, preprocessor, whole,
-        prefix=checkpoint_prefix(key), base=result.get("base", ""),
-    )  # fmt: skip
+    packaging = Packaging(told, whole, result)
+    place = {"prefix": checkpoint_prefix(key), "base": result.get("base", "")}
+    _, found = packaging.candidates(place)
     holdout = read_part(context, splits, "holdout")
     assert settings.data.time_column is not None  # split.by: time
     seen = seen_by_refit(trained.get("seen") or splits["seen"], holdout, settings.data.time_column)
@@ -118,8 +117,8 @@ def refit(
     if plan.members:
         about["mean_of_steps"] = sorted(plan.members)
     files = write_package(
-        folder, task=task, preprocessor=preprocessor,
+        folder, task=task, preprocessor=packaging.preprocessor,
         model=found.network(Place(plan.until, plan.members)),
-        sample=holdout.head(_SAMPLE), facts=about,
+        sample=holdout.head(SAMPLE), facts=about,
     )  # fmt: skip
     return Refitted(plan, files, seen, rows)

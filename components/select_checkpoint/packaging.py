@@ -6,21 +6,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from components.common.layout import put_object
+from components.common.layout import fetch_object, put_object
 from components.common.resampling import Draws
-from components.common.rows import clusters_of, read_part
-from components.select_checkpoint.candidates import mean_of_best
-from components.select_checkpoint.opening import candidates_of
+from components.common.rows import clusters_of, read_part, sample_part
+from components.select_checkpoint.candidates import Candidates, mean_of_best
 from components.select_checkpoint.scoring import Judge
 from components.select_checkpoint.selection import Selection, select
+from training_core.checkpoints.catalogue import Checkpoints
 from training_core.errors import TrainingFailed
+from training_core.examples import Examples
 from training_core.package import write_package
+from training_core.transfer.lora import merged
+from training_core.transfer.safetensors import read_safetensors
+from training_core.transfer.shaping import still_layers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
 
     from components.common.records import StepContext
+    from components.select_checkpoint.averaging import State
 
+_STATISTICS_ROWS = 4096  # of the train split, for the statistics of normalising layers
 SAMPLE = 64  # rows that graphs are traced with
 
 
@@ -65,6 +73,23 @@ class Packaging:
         draws = Draws.of(clusters_of(validation, settings), resamples=settings.decision.resamples)
         return Judge(self.task, self.preprocessor, validation, draws)
 
+    def candidates(self, training: dict[str, Any]) -> tuple[Checkpoints, Candidates]:
+        """Return a training's checkpoints, and what makes networks of them.
+
+        Args:
+            training: As of `package`.
+        """
+        start = self._context.project.settings.training.start
+        checkpoints = Checkpoints(self._context.store, training["prefix"])
+        found = Candidates(
+            checkpoints,
+            build=self._network,
+            train=self._train,
+            complete=self._completing(training["base"]) if start.lora.rank else None,
+            still=still_layers(self._network(), start) if start.adapts else (),
+        )
+        return checkpoints, found
+
     def package(self, training: dict[str, Any], folder: Path) -> Packaged:
         """Choose one candidate of a training and write its package.
 
@@ -77,14 +102,7 @@ class Packaging:
         """
         settings, judge = self._context.project.settings, self._judge
         prefix = training["prefix"]
-        checkpoints, found = candidates_of(
-            self._context,
-            self.task,
-            self.preprocessor,
-            self._parts,
-            prefix=prefix,
-            base=training.get("base", ""),
-        )
+        checkpoints, found = self.candidates(training)
         scores = found.finite(judge.scores(found.readable()))
         if not scores:
             raise TrainingFailed(
@@ -122,6 +140,19 @@ class Packaging:
         )
         keep_package(self._context, folder, files)
         return Packaged(chosen, files)
+
+    def _network(self) -> Any:
+        return self.task.build_model(self.preprocessor)
+
+    def _train(self) -> Examples:
+        rows = sample_part(self._context, self._parts, "train", rows=_STATISTICS_ROWS)
+        return Examples.from_frame(self.task, self.preprocessor, rows)
+
+    def _completing(self, base: str) -> Callable[[State], State]:
+        """Return what makes a plain network's state of a LoRA training's checkpoint."""
+        began = read_safetensors(fetch_object(self._context.store, base, self._context.cache))
+        lora = self._context.project.settings.training.start.lora
+        return lambda state: merged(state, began, lora)
 
 
 def keep_package(context: StepContext, folder: Path, files: dict[str, str]) -> None:

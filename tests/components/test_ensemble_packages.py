@@ -53,7 +53,13 @@ def served(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[] if kind in ("sequence", "regression") else pytest.mark.smoke)
+        for kind in KINDS
+    ],
+)
 def test_the_mean_is_that_of_the_members_and_the_same_after_each_loading(
     tmp_path: Path, kind: str
 ) -> None:
@@ -100,11 +106,9 @@ def test_members_keep_vocabularies_and_scales_of_their_own(tmp_path: Path) -> No
     tried = smoke_test(tmp_path / "all", raw.head(50), expected[:50])
     assert tried.outcome == "pass", tried.message
     np.testing.assert_array_equal(served(tmp_path / "all", raw)["prediction"], expected)
-    # ensembles of ensembles are packages as well
-    both = [whole, members[1]]
-    write_ensemble(tmp_path / "two", members=both, task=task, sample=rows.head(64), facts={})
-    again = Package(tmp_path / "two", TabularPreprocessor).predict(rows)
-    np.testing.assert_array_equal(again, (expected + members[1].predict(rows)) / 2)
+    both = [members[1], whole]
+    with pytest.raises(TrainingFailed, match="itself a mean of models with preparations"):
+        write_ensemble(tmp_path / "two", members=both, task=task, sample=rows.head(64), facts={})
 
 
 def test_the_log_loss_of_the_mean_is_not_above_the_mean_of_the_members(tmp_path: Path) -> None:

@@ -208,8 +208,7 @@ def test_attempts_are_counted_from_where_a_refit_last_got_further_and_stops_are_
     [
         (["split.by=hash", "split.holdout=0.2", "split.validation=0.2"], "needs split.by: time"),
         (["training.schedule.shape=plateau"], "plateau"),
-        (["ensemble.of=seeds"], "neither ensemble.of nor"),
-        (["training.distillation.teacher=champion"], "neither ensemble.of nor"),
+        (["ensemble.of=seeds"], "ensemble.of: seeds"),
     ],
 )
 def test_settings_that_no_refit_is_sound_with_are_refused(

@@ -249,6 +249,7 @@ def test_it_trains_under_autocast() -> None:
     assert np.isfinite(run.fit().evaluations[-1][1]["loss"])
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 def test_ranks_learn_from_the_same_teacher_and_go_on_exactly(tmp_path: Path) -> None:
     found = run_ranks(2, distilled, tmp_path)
@@ -259,6 +260,7 @@ def test_ranks_learn_from_the_same_teacher_and_go_on_exactly(tmp_path: Path) -> 
         assert whole["losses"] == pytest.approx(found["alone"], rel=1e-4), kind
 
 
+@pytest.mark.smoke
 def test_an_ensemble_is_better_than_its_members_and_teaches_a_small_network() -> None:
     """No mean of members' losses is less, by Jensen; a student comes nearer to its teacher."""
     found = measured(0, members=3)
