@@ -116,6 +116,9 @@ def _python(words: list[str], *, whole: bool, project: Path) -> str:
                 raise _Parsed("its arguments are refused") from None
         raise _Parsed("")
 
+    # Each project has a `task` of its own, and another one may have been imported by then.
+    beside = {file.stem for file in script.parent.glob("*.py")} & set(sys.modules)
+    hidden = {each: sys.modules.pop(each) for each in beside}
     real, before = argparse.ArgumentParser.parse_args, set(sys.modules)
     with (
         mock.patch.object(argparse.ArgumentParser, "parse_args", parse),
@@ -126,12 +129,13 @@ def _python(words: list[str], *, whole: bool, project: Path) -> str:
             runpy.run_path(str(script), run_name="__main__")
         except _Parsed as said:
             return str(said)
-        finally:  # each example has a `task` of its own
+        finally:
             for each in set(sys.modules) - before:
                 if (getattr(sys.modules[each], "__file__", None) or "").startswith(
                     f"{script.parent}/"
                 ):
                     del sys.modules[each]
+            sys.modules.update(hidden)
     return f"{name} parses no arguments"
 
 

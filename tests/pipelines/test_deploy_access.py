@@ -48,7 +48,7 @@ def test_a_server_that_takes_requests_and_says_nothing_is_given_up(case: Case) -
     case.server.faults.add("GET", "*", hang(), times=None)
     ended = case.deploy()
     assert ended.code == 3
-    assert "no answer in 0.5 s" in ended.err
+    assert "no answer in 0.8 s" in ended.err
 
 
 def test_no_host_at_all_is_said_with_the_ways_to_name_one(

@@ -129,7 +129,7 @@ def mlflow_runs(project: Path) -> list[dict[str, Any]]:
 def test_without_a_run_there_is_nothing_to_train_on(fresh_project: Path) -> None:
     ended = evertrain("tune", fresh_project)
     assert ended.code == 2
-    assert "no run of small has divided its data" in ended.err
+    assert "no run of small has train, validation and holdout" in ended.err
     assert "hint: evertrain run" in ended.err
 
 
