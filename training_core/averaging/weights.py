@@ -10,6 +10,7 @@ the model is evaluated. Training itself never sees it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from training_core.loop import Trainer
 
 
-class WeightAverage(Technique):
+class WeightAverage(Technique, ABC):
     """Keeps an average up to date, and puts it in place of the weights where they are evaluated.
 
     Until the first weights are in it, it is the live weights themselves.
@@ -56,12 +57,12 @@ class WeightAverage(Technique):
         self._rows: Examples | None = None
         self._named = self._by_name()
 
+    @abstractmethod
     def share(self, step: int) -> float | None:
         """Return what the weights after so many steps count for in the new average; None: nothing.
 
         With a share of 1 / n, n counting them, the average is the plain mean.
         """
-        raise NotImplementedError
 
     @torch.no_grad()
     def after_update(self, step: int) -> None:
