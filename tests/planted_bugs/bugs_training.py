@@ -90,7 +90,7 @@ TRAINING.code(
     "rate_never_set",
     TABLE,
     "The schedule is made and nobody asks it: the rate stays at its peak.",
-    (Update.set_rate, 'group["lr"] = rate.lr', "pass"),
+    (Update.set_rate, 'group["lr"] = rate.lr * part.lr_factor', "pass"),
     found_by=("schedule_as_planned", *PLAIN),
     seen="PyTorch: scheduler.step() forgotten",
 )
@@ -100,8 +100,8 @@ TRAINING.code(
     "The schedule is that of ten times as many steps: the rate hardly falls.",
     (
         Trainer.__init__,
-        "settings.optimiser, steps=self.total_steps)",
-        "settings.optimiser, steps=10 * self.total_steps)",
+        "schedule_of(settings, steps=self.total_steps",
+        "schedule_of(settings, steps=10 * self.total_steps",
     ),
     found_by=("schedule_as_planned",),
     seen="Karpathy 2019: a decay schedule of ImageNet on another data set",
@@ -126,7 +126,7 @@ ORDER.code(
     "epoch_never_set",
     SGD,
     "Every epoch has the same order: the sampler is not told of a new one.",
-    (MemoryFeed._reader, "epoch=epoch", "epoch=0"),
+    (MemoryFeed._reader, "epoch=epoch, count", "epoch=0, count"),
     found_by=("samples_in_order",),
     seen="PyTorch: DistributedSampler.set_epoch, in its documentation's warning",
 )
@@ -186,7 +186,7 @@ ORDER.code(
     "statistics_never_pooled",
     SGD,
     "Each rank keeps BatchNorm's statistics of its own rows; the first one's are saved.",
-    (ProcessGroup.synchronise_statistics, "if self._statistics:", "if False:"),
+    (ProcessGroup.synchronise_statistics, "if statistics:", "if False:"),
     found_by=("ranks_agree",),
     seen="Humbatova et al. 2020; torch's SyncBatchNorm exists for it",
 )
