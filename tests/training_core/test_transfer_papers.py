@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tuned_digits
 from growing_digits import WARM, digits, study, trained
 
 from training_core.examples import Examples
@@ -20,6 +21,19 @@ def test_shrink_and_perturb_mends_most_of_what_a_warm_start_costs() -> None:
     )
     assert warm < cold - 0.02
     assert shrunk > (cold + warm) / 2
+
+
+@pytest.mark.smoke  # 24 trainings
+def test_what_was_learned_before_helps_and_few_numbers_are_nearly_enough() -> None:
+    """Over twenty seeds, see docs/transfer.md."""
+    seeds = [tuned_digits.study(seed) for seed in range(4)]
+    accuracy = {way: float(np.mean([found[way][0] for found in seeds])) for way in seeds[0]}
+    trained_numbers = {way: many for way, (_, many) in seeds[0].items()}
+    assert accuracy["from scratch"] < accuracy["all weights"] - 0.08
+    assert accuracy["rates by depth"] > accuracy["all weights"] - 0.005
+    assert accuracy["gradual unfreezing"] > accuracy["all weights"] - 0.005
+    assert accuracy["LoRA, rank 4"] > accuracy["all weights"] - 0.03
+    assert trained_numbers["LoRA, rank 4"] < 0.12 * trained_numbers["all weights"]
 
 
 def test_a_warm_start_reaches_the_loss_of_a_cold_one_in_fewer_steps() -> None:
