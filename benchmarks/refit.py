@@ -16,7 +16,6 @@ Every interval draws days, not flights. `--count` is the number of seeds.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import sys
 from dataclasses import dataclass
@@ -25,12 +24,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 import yaml
 from torch import Tensor
 
+from benchmarks.months import CPU, FLIGHTS, studied
 from benchmarks.reporting import last_line, table
-from benchmarks.warm_start import CPU, FLIGHTS, year_module
 from components.common.shift import mean_shift
 from components.evaluate_model.slices import declared
 from components.refit_model.plan import Rule, plan_of
@@ -230,17 +228,7 @@ def _by_carrier(parts: dict[str, pd.DataFrame], models: dict[str, Fitted]) -> fl
 
 def main() -> None:
     """Print the table and the figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=int, default=2, help="seeds")
-    parser.add_argument("--months", default="4-12", help="that are scored on")
-    arguments = parser.parse_args()
-    first, _, last = arguments.months.partition("-")
-    months = range(int(first), int(last or first) + 1)
-    torch.set_num_threads(1)
-    year = year_module()
-    rows = year.build(year.source_folder())
-    rows = rows[rows[year.LABEL].notna()].reset_index(drop=True)
-    by_seed = [study(year, rows, months, seed) for seed in range(arguments.count)]
+    year, rows, by_seed = studied(__doc__ or "", study, seeds=2)
     print(last_line("refit", report(year, rows, by_seed)))
 
 

@@ -17,9 +17,7 @@ Every interval draws days, not flights. `--count` is the number of seeds.
 
 from __future__ import annotations
 
-import argparse
 import copy
-import importlib.util
 import sys
 import time
 from dataclasses import dataclass
@@ -28,11 +26,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 import yaml
 from torch import Tensor
 
-from benchmarks.reporting import ROOT, last_line, table
+from benchmarks.months import CPU, FLIGHTS, studied
+from benchmarks.reporting import last_line, table
 from training_core import (
     Examples,
     SingleProcess,
@@ -45,8 +43,6 @@ from training_core import (
 from training_core.transfer.vocabulary import by_vocabulary
 from training_core.transfer.weights import start_from
 
-FLIGHTS = ROOT / "examples" / "flights"
-CPU = torch.device("cpu")
 WAYS: dict[str, dict[str, Any]] = {
     "cold": {},
     "warm": {"start": {"weights": "champion"}},
@@ -80,17 +76,6 @@ class Model:
     def steps_to(self, loss: float) -> float:
         """Steps until the validation loss was as low as this; NaN: never."""
         return next((float(step) for step, each in self.evaluations if each <= loss), np.nan)
-
-
-def year_module() -> ModuleType:
-    """The example's own study of the year: its splits and its intervals."""
-    spec = importlib.util.spec_from_file_location("flights_year", FLIGHTS / "year.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def fit(
@@ -198,17 +183,7 @@ def report(
 
 def main() -> None:
     """Print the table and the figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=int, default=3, help="seeds")
-    parser.add_argument("--months", default="4-12", help="that are judged on")
-    arguments = parser.parse_args()
-    first, _, last = arguments.months.partition("-")
-    months = range(int(first), int(last or first) + 1)
-    torch.set_num_threads(1)
-    year = year_module()
-    rows = year.build(year.source_folder())
-    rows = rows[rows[year.LABEL].notna()].reset_index(drop=True)
-    by_seed = [study(year, rows, months, seed) for seed in range(arguments.count)]
+    year, rows, by_seed = studied(__doc__ or "", study, seeds=3)
     print(last_line("warm-start", report(year, rows, by_seed)))
 
 
